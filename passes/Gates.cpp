@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "weir/Artifact/StoredBytes.h"
 #include "weir/Target/ProfileAttr.h"
 
 #include <limits>
@@ -239,7 +240,10 @@ void CommandsGate::verifyArgument(func::FuncOp function, unsigned index) {
   if (!shape)
     return;
   auto tensor = dyn_cast<RankedTensorType>(shape.getValue());
-  if (!tensor || schedule::getByteSize(tensor) != bytes)
+  std::optional<int64_t> needed = tensor ? schedule::getByteSize(tensor) : std::nullopt;
+  if (needed)
+    needed = getStoredBytes(*needed, *schedule::getElementBytes(tensor.getElementType()), profile);
+  if (needed != bytes)
     fail(function) << "argument " << index << " of " << *bytes << " bytes stands for "
                    << shape.getValue();
 }

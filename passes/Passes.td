@@ -1171,6 +1171,60 @@ def ExpandMathPass : Pass<"weir-expand-math"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
+def StoreInWordsPass : Pass<"weir-store-in-words", "mlir::ModuleOp"> {
+  let summary = "Makes integers and halves that the target lacks from words of 32 bits.";
+  let description = [{
+    Vulkan leaves integers of 8, 16 and 64 bits, and elements of 8 and 16 bits in memory, to the
+    device.
+
+    Needs: weir-expand-math, and `weir.profile`.
+
+    Gives: where the profile has no `storage8`, `storage16` or `int64`, kernels that load, store
+    and compute in words of 32 bits instead, with the same bits. Arguments and results keep their
+    bytes; the last word may end behind them. Short elements of a buffer are packed where all
+    that write it write whole words, and lie in a word each where not: `pack_words` then packs
+    a result, each word by one invocation.
+
+    Never: stores a part of a word, or lets two invocations write parts of one. Changes nothing
+    where the profile has the types. Wide integers have no conversion to or from f64 but from
+    i64: an error names the op.
+
+    Cost: linear in ops. An op on i64 takes up to 20; a division runs a loop of 64 trips.
+
+    Example: a profile without i64.
+    ```json
+    {"like": "lavapipe", "name": "no_i64", "int64": false, "words64": false}
+    ```
+    ```mlir
+    gpu.module @k {
+      gpu.func @k(%x: memref<4xi64>, %y: memref<4xi64>) kernel {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<4xi64>
+        %r = arith.andi %v, %v : i64
+        memref.store %r, %y[%i] : memref<4xi64>
+        gpu.return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile=profile=profile.json --weir-store-in-words`:
+    ```mlir
+    gpu.module @k {
+      gpu.func @k(%x: memref<4xvector<2xi32>>, %y: memref<4xvector<2xi32>>) kernel {
+        %thread_id_x = gpu.thread_id  x
+        %0 = memref.load %x[%thread_id_x] : memref<4xvector<2xi32>>
+        %1 = vector.extract %0[0] : i32 from vector<2xi32>
+        %2 = vector.extract %0[1] : i32 from vector<2xi32>
+        %3 = vector.from_elements %1, %2 : vector<2xi32>
+        memref.store %3, %y[%thread_id_x] : memref<4xvector<2xi32>>
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect",
+                           "mlir::scf::SCFDialect", "mlir::vector::VectorDialect"];
+}
+
 def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
   let summary = "Rejects what the dispatches level does not hold.";
   let description = [{

@@ -4,6 +4,7 @@
 
 #include "Parts.h"
 #include "weir/Artifact/FileKind.h"
+#include "weir/Artifact/StoredBytes.h"
 
 #include <algorithm>
 #include <set>
@@ -125,8 +126,8 @@ static Bytes joinConstants(const Manifest &manifest, const std::vector<Tensor> &
 // Checks across the parts
 //===----------------------------------------------------------------------===//
 
-static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t constantBytes,
-                             const std::string &where) {
+static void checkAllocations(const Plan &plan, const EntrySpec &entry, const Profile &profile,
+                             int64_t constantBytes, const std::string &where) {
   bool hasArena = false;
   for (size_t i = 0; i < plan.allocations.size(); ++i) {
     const Allocation &allocation = plan.allocations[i];
@@ -137,7 +138,7 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
       if (allocation.index < 0 || size_t(allocation.index) >= tensors.size())
         fail(std::string("is ") + what + " " + std::to_string(allocation.index) + ", entry \"" +
              entry.name + "\" has " + std::to_string(tensors.size()));
-      return getByteSize(tensors[allocation.index]);
+      return getStoredBytes(tensors[allocation.index], profile);
     };
     int64_t bytes = 0;
     switch (allocation.kind) {
@@ -146,10 +147,11 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
       if (allocation.result >= int64_t(entry.results.size()))
         fail("holds result " + std::to_string(allocation.result) + ", entry \"" + entry.name +
              "\" has " + std::to_string(entry.results.size()));
-      if (allocation.result >= 0 && getByteSize(entry.results[allocation.result]) != bytes)
+      if (allocation.result >= 0 &&
+          getStoredBytes(entry.results[allocation.result], profile) != bytes)
         fail("of " + std::to_string(bytes) + " bytes holds result \"" +
              entry.results[allocation.result].name + "\", which has " +
-             std::to_string(getByteSize(entry.results[allocation.result])));
+             std::to_string(getStoredBytes(entry.results[allocation.result], profile)));
       break;
     case AllocationKind::Result:
       bytes = checkTensor(entry.results, "result");
@@ -177,16 +179,16 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
 
 /// Checks that each argument or result has one value of its size.
 static void checkValues(const Plan &plan, const std::vector<int64_t> &values,
-                        const std::vector<TensorSpec> &tensors, const std::string &where) {
+                        const std::vector<TensorSpec> &tensors, const Profile &profile,
+                        const std::string &where) {
   if (values.size() != tensors.size())
     throw Error(where + " have " + std::to_string(values.size()) + " values, there are " +
                 std::to_string(tensors.size()));
   for (size_t i = 0; i < values.size(); ++i) {
     int64_t bytes = values[i] < 0 ? 0 : plan.values[values[i]].bytes;
-    if (bytes != getByteSize(tensors[i]))
-      throw Error(where + ": \"" + tensors[i].name + "\" has " +
-                  std::to_string(getByteSize(tensors[i])) + " bytes, its value " +
-                  std::to_string(bytes));
+    if (int64_t needed = getStoredBytes(tensors[i], profile); bytes != needed)
+      throw Error(where + ": \"" + tensors[i].name + "\" has " + std::to_string(needed) +
+                  " bytes, its value " + std::to_string(bytes));
   }
 }
 
@@ -199,12 +201,13 @@ static void checkArtifact(const Artifact &artifact, const std::string &where) {
       throw Error(place + " is repeated");
     auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
                               [&](const EntrySpec &entry) { return entry.name == plan.entry; });
-    if (entry == manifest.entries.end() || !artifact.findProfile(plan.target))
+    const Profile *profile = artifact.findProfile(plan.target);
+    if (entry == manifest.entries.end() || !profile)
       throw Error(place + " plans entry \"" + plan.entry + "\" on target \"" + plan.target +
                   "\", which the manifest does not have");
-    checkAllocations(plan, *entry, int64_t(artifact.constants.size()), place);
-    checkValues(plan, plan.argumentValues, entry->arguments, place + ": the arguments");
-    checkValues(plan, plan.resultValues, entry->results, place + ": the results");
+    checkAllocations(plan, *entry, *profile, int64_t(artifact.constants.size()), place);
+    checkValues(plan, plan.argumentValues, entry->arguments, *profile, place + ": the arguments");
+    checkValues(plan, plan.resultValues, entry->results, *profile, place + ": the results");
     std::string folder = "code/" + plan.target + "/";
     for (const Kernel &kernel : plan.kernels) {
       if (!kernel.code.starts_with(folder) || !isFileName(kernel.code.substr(folder.size())))

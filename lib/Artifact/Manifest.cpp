@@ -3,6 +3,7 @@
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Floats.h"
+#include "weir/Artifact/StoredBytes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -41,6 +42,17 @@ int64_t weir::getByteSize(const TensorSpec &spec) {
     if (__builtin_mul_overflow(bytes, size, &bytes))
       throw Error("the bytes of tensor \"" + spec.name + "\" exceed 64 bits");
   return bytes;
+}
+
+int64_t weir::getStoredBytes(int64_t bytes, int64_t elementBytes, const Profile &profile) {
+  constexpr int64_t wordBytes = 4;
+  bool isInWords =
+      (elementBytes == 1 && !profile.storage8) || (elementBytes == 2 && !profile.storage16);
+  return isInWords ? (bytes + wordBytes - 1) / wordBytes * wordBytes : bytes;
+}
+
+int64_t weir::getStoredBytes(const TensorSpec &spec, const Profile &profile) {
+  return getStoredBytes(getByteSize(spec), getDTypeBytes(spec.dtype), profile);
 }
 
 static ordered_json toJson(const TensorSpec &spec) {

@@ -100,9 +100,21 @@ static Profile makeProfile(const Family &family) {
   return profile;
 }
 
+/// Returns the profile without the types that Vulkan leaves to devices. Its sizes are the required
+/// limits of Roadmap 2022 (Vulkan's specification, appendix Roadmap Milestones): Vulkan's own allow
+/// four buffers and subgroups of one invocation, too little for a kernel and a shuffle.
+static Profile makeMinimum() {
+  Profile profile =
+      makeProfile({"minimum", 4, 256, 16 * kib, 30, 128 * mib, 256, false, false, 64, 4, 1, false});
+  profile.storage8 = false;
+  profile.storage16 = false;
+  return profile;
+}
+
 std::vector<Profile> weir::makeVulkanProfiles() {
   std::vector<Profile> profiles;
   for (const Family &family : families)
     profiles.push_back(makeProfile(family));
+  profiles.push_back(makeMinimum());
   return profiles;
 }

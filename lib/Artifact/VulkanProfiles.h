@@ -10,7 +10,7 @@
 namespace weir {
 
 /// Returns the built-in profiles of GPUs for target vulkan: nvidia, rdna2, rdna3, xe, adreno7,
-/// valhall and apple.
+/// valhall, apple and minimum.
 std::vector<Profile> makeVulkanProfiles();
 
 } // namespace weir

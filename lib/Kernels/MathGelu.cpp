@@ -65,7 +65,8 @@ static Tail getTail(Float x) {
   // Twice the rest, of the other sign: the first product is exact, and the first sum, too.
   Float rest = fma(a, a, count * (2 * ln232[0]));
   rest = fma(count, 2 * ln232[1], rest);
-  return {a, getQuotient(p, q), polynomial(ArrayRef(expOfHalf), rest), fromBits(bits(shifted) << 23)};
+  return {a, getQuotient(p, q), polynomial(ArrayRef(expOfHalf), rest),
+          fromBits(bits(shifted) << 23)};
 }
 
 Float weir::expression::expandGelu(Float x) {
@@ -93,7 +94,8 @@ static bool isNumber(Value value, double number) {
   if (!matchPattern(value, m_Constant(&constant)))
     return false;
   if (auto elements = dyn_cast<DenseFPElementsAttr>(constant))
-    return elements.isSplat() && elements.getSplatValue<APFloat>().convertToDouble() == float(number);
+    return elements.isSplat() &&
+           elements.getSplatValue<APFloat>().convertToDouble() == float(number);
   auto scalar = dyn_cast<FloatAttr>(constant);
   return scalar && scalar.getValue().convertToDouble() == float(number);
 }
@@ -129,7 +131,8 @@ static Value getOfShareBelow(Value value) {
 /// Whether `value` is x * density(x), by exp.
 static bool isMoment(Value value, Value x) {
   Value density = getFactor(value, x);
-  Value power = density ? getFactor(density, std::numbers::inv_sqrtpi / std::numbers::sqrt2) : Value();
+  Value power =
+      density ? getFactor(density, std::numbers::inv_sqrtpi / std::numbers::sqrt2) : Value();
   Value exponent = getOperand<math::ExpOp>(power);
   Value square = exponent ? getFactor(exponent, -0.5) : Value();
   return square && getFactor(square, x) == x;

@@ -348,7 +348,9 @@ Storage VulkanDevice::allocateTyped(int64_t bytes, Placement placement) {
   auto owned = std::make_unique<VulkanMemory>();
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-  info.size = VkDeviceSize(bytes);
+  // Whole words: kernels for a device without short types load and store these.
+  constexpr int64_t wordBytes = 4;
+  info.size = VkDeviceSize((bytes + wordBytes - 1) / wordBytes * wordBytes);
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;

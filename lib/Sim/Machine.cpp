@@ -147,7 +147,7 @@ void Machine::begin(const std::vector<Tensor> &arguments) {
     switch (allocation.kind) {
     case AllocationKind::Argument: {
       const Bytes &data = arguments[size_t(allocation.index)].data;
-      if (int64_t(data.size()) != store.bytes)
+      if (int64_t(data.size()) != getByteSize(entry.arguments[size_t(allocation.index)]))
         throw Error("argument '" + entry.arguments[size_t(allocation.index)].name + "' has " +
                     std::to_string(data.size()) + " bytes, its allocation " +
                     std::to_string(store.bytes));

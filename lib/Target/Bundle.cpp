@@ -15,6 +15,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "weir/Analysis/Aliasing.h"
+#include "weir/Artifact/StoredBytes.h"
 #include "weir/Target/Errors.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/MapVector.h"
@@ -63,13 +64,16 @@ static StringRef getDType(Type type) {
   return "";
 }
 
-/// Returns the tensor that a flat buffer stands for. `shape` is its `weir.shape`, or null.
+/// Returns the tensor that a flat buffer stands for. `shape` is its `weir.shape`, or null. The
+/// buffer has the bytes that the tensor has on a device of `profile`, or its own.
 static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type buffer,
-                                       TypeAttr shape) {
+                                       TypeAttr shape, const Profile *profile) {
   auto memref = dyn_cast<MemRefType>(buffer);
   ShapedType type = shape ? dyn_cast<RankedTensorType>(shape.getValue()) : ShapedType(memref);
-  if (!memref || !type || !schedule::getByteSize(type) ||
-      schedule::getByteSize(memref) != schedule::getByteSize(type))
+  std::optional<int64_t> bytes = type ? schedule::getByteSize(type) : std::nullopt;
+  if (bytes && profile)
+    bytes = getStoredBytes(*bytes, *schedule::getElementBytes(type.getElementType()), *profile);
+  if (!memref || !bytes || schedule::getByteSize(memref) != bytes)
     return op->emitOpError() << what << " of type " << buffer << " is not a tensor of static shape";
   StringRef dtype = getDType(type.getElementType());
   if (dtype.empty())
@@ -81,7 +85,7 @@ static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type bu
   return tensor;
 }
 
-static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
+static FailureOr<EntrySpec> getEntry(func::FuncOp function, const Profile &profile) {
   EntrySpec entry;
   entry.name = function.getName().str();
   llvm::StringSet<> names;
@@ -90,7 +94,7 @@ static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
     auto get = [&](StringRef name) { return function.getArgAttr(index, name); };
     FailureOr<TensorSpec> tensor =
         getTensor(function, "argument " + Twine(index), argument.getType(),
-                  dyn_cast_or_null<TypeAttr>(get(schedule::shapeAttrName)));
+                  dyn_cast_or_null<TypeAttr>(get(schedule::shapeAttrName)), &profile);
     if (failed(tensor))
       return failure();
     bool isResult = bool(get(schedule::resultAttrName));
@@ -130,7 +134,7 @@ static FailureOr<std::vector<ConstantSpec>> getConstants(ModuleOp module) {
       continue;
     FailureOr<TensorSpec> tensor =
         getTensor(global, "constant", global.getType(),
-                  global->getAttrOfType<TypeAttr>(schedule::shapeAttrName));
+                  global->getAttrOfType<TypeAttr>(schedule::shapeAttrName), /*profile=*/nullptr);
     if (failed(tensor))
       return failure();
     if (!global.getConstant() || !global.getInitialValue())
@@ -155,7 +159,7 @@ FailureOr<Manifest> weir::getManifest(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!function->hasAttr(schedule::entryAttrName))
       continue;
-    FailureOr<EntrySpec> entry = getEntry(function);
+    FailureOr<EntrySpec> entry = getEntry(function, *profile);
     if (failed(entry))
       return failure();
     manifest.entries.push_back(std::move(*entry));

@@ -3,6 +3,7 @@
 #include "KernelLegalize.h"
 #include "dialects/Schedule/Schedule.h"
 #include "weir/Target/Cpu.h"
+#include "weir/Target/Halves.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

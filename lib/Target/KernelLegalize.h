@@ -15,11 +15,6 @@ void legalizeForAll(mlir::gpu::GPUFuncOp kernel);
 /// Whether a type is f16 or bf16.
 bool isHalf(mlir::Type type);
 
-/// Turns values and buffers of f16 and bf16 into i16. Casts become integer arithmetic that
-/// rounds to the nearest, ties to even, and keeps subnormal numbers; besides casts the kernel
-/// may only move such values.
-void storeHalvesAsIntegers(mlir::gpu::GPUFuncOp kernel);
-
 } // namespace weir
 
 #endif // WEIR_LIB_TARGET_KERNELLEGALIZE_H

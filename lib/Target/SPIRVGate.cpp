@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelGate.h"
-#include "KernelLegalize.h"
+#include "weir/Target/Halves.h"
 #include "weir/Target/Spirv.h"
 
 using namespace mlir;
@@ -37,18 +37,6 @@ static bool hasSpirvInstructions(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp,
              math::IsNaNOp, math::IsInfOp, math::RoundEvenOp, math::RsqrtOp, math::SqrtOp,
              math::TruncOp>(op);
-}
-
-/// Whether the op does more with f16 and bf16 than to move and cast values.
-static bool computesInHalves(Operation *op) {
-  bool hasHalves = false;
-  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
-    for (Type type : types)
-      hasHalves |= !isa<MemRefType>(type) && isHalf(getElementTypeOrSelf(type));
-  return hasHalves &&
-         !isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp, arith::ConstantOp,
-              ub::PoisonOp, memref::LoadOp, memref::StoreOp>(op) &&
-         !isa<scf::SCFDialect, vector::VectorDialect>(op->getDialect());
 }
 
 std::string SpirvGate::findOperationError(Operation *op) {

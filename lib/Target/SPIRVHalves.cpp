@@ -6,14 +6,30 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLegalize.h"
+#include "weir/Target/Halves.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
 using namespace weir;
 
 bool weir::isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
+bool weir::computesInHalves(Operation *op) {
+  bool hasHalves = false;
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      hasHalves |= !isa<MemRefType>(type) && isHalf(getElementTypeOrSelf(type));
+  return hasHalves &&
+         !isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp, arith::ConstantOp,
+              ub::PoisonOp, memref::LoadOp, memref::StoreOp>(op) &&
+         !isa<scf::SCFDialect, vector::VectorDialect>(op->getDialect());
+}
 
 namespace {
 /// Values of 32 bits, or vectors of them, of the shape of one value.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLegalize.h"
+#include "weir/Target/Halves.h"
 #include "weir/Target/Spirv.h"
 
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"

@@ -3,6 +3,7 @@
 #include "Checks.h"
 
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/StoredBytes.h"
 
 #include <algorithm>
 #include <set>
@@ -14,10 +15,11 @@ using namespace weir::verifier;
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns the bytes of a tensor. Errors: `Counterexample` on overflow.
-static int64_t getTensorBytes(const TensorSpec &spec, const std::string &name) {
+/// Returns the bytes of a tensor on the device. Errors: `Counterexample` on overflow.
+static int64_t getTensorBytes(const Subject &subject, const TensorSpec &spec,
+                              const std::string &name) {
   try {
-    return getByteSize(spec);
+    return getStoredBytes(spec, subject.profile);
   } catch (const Error &error) {
     throw Counterexample{name + ": " + error.what()};
   }
@@ -30,7 +32,7 @@ static int64_t getNeededBytes(const Subject &subject, const Allocation &allocati
     if (allocation.index < 0 || size_t(allocation.index) >= tensors.size())
       throw Counterexample{name + " is of tensor " + std::to_string(allocation.index) + " of " +
                            std::to_string(tensors.size())};
-    return getTensorBytes(tensors[allocation.index], name);
+    return getTensorBytes(subject, tensors[allocation.index], name);
   };
   switch (allocation.kind) {
   case AllocationKind::Argument:
@@ -62,7 +64,7 @@ static void checkDonation(const Subject &subject) {
       throw Counterexample{name + " holds result " + std::to_string(result) + " of " +
                            std::to_string(placed.size())};
     const TensorSpec &spec = subject.entry.results[result];
-    if (int64_t bytes = getTensorBytes(spec, name); bytes != allocation.bytes)
+    if (int64_t bytes = getTensorBytes(subject, spec, name); bytes != allocation.bytes)
       throw Counterexample{name + " of " + std::to_string(allocation.bytes) +
                            " bytes holds result \"" + spec.name + "\", which has " +
                            std::to_string(bytes)};
@@ -85,7 +87,7 @@ static void checkValues(const Subject &subject, const std::vector<int64_t> &valu
       throw Counterexample{name + " is value " + std::to_string(values[i]) + " of " +
                            std::to_string(subject.plan.values.size())};
     int64_t bytes = values[i] < 0 ? 0 : subject.plan.values[values[i]].bytes;
-    if (int64_t needed = getTensorBytes(tensors[i], name); bytes != needed)
+    if (int64_t needed = getTensorBytes(subject, tensors[i], name); bytes != needed)
       throw Counterexample{name + " has " + std::to_string(needed) + " bytes, its value " +
                            std::to_string(bytes)};
     if (what == "argument" && values[i] >= 0 && !seen.insert(values[i]).second)

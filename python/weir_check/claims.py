@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from math import prod
 from typing import NamedTuple
 
-from .read import tensor_bytes
+from .read import stored_bytes, tensor_bytes
 
 
 class Fails(Exception):
@@ -197,7 +197,7 @@ def check_allocations(plan):
         else:
             tensors = plan.entry[kind + "s"]
             need(0 <= index < len(tensors), f"allocation {a} is of no {kind}, {index}")
-            size = tensor_bytes(tensors[index])
+            size = stored_bytes(tensors[index], plan.profile)
         need((kind, index) not in seen, f"allocation {a} is the second of its {kind}")
         need(kind != "constants" or constants, f"allocation {a} is of no constants")
         seen.add((kind, index))
@@ -209,7 +209,7 @@ def check_allocations(plan):
             need(kind == "argument" or "result" not in allocation,
                  f"allocation {a}, a result, names one")
             need(0 <= result < len(plan.entry["results"]), f"allocation {a} names no result")
-            need(tensor_bytes(plan.entry["results"][result]) == size,
+            need(stored_bytes(plan.entry["results"][result], plan.profile) == size,
                  f"allocation {a} has other bytes than its result {result}")
             need(result not in results, f"result {result} is in two allocations")
             results.add(result)
@@ -225,8 +225,8 @@ def check_ranges(plan):
         for i, (value, tensor) in enumerate(zip(have, tensors)):
             need(-1 <= value < len(values), f"{kind} {i} names no value, {value}")
             size = values[value][1] if value >= 0 else 0
-            need(size == tensor_bytes(tensor),
-                 f"{kind} {i} has {tensor_bytes(tensor)} bytes, its value {size}")
+            needed = stored_bytes(tensor, plan.profile)
+            need(size == needed, f"{kind} {i} has {needed} bytes, its value {size}")
     named = [value for value in plan.plan["argument_values"] if value >= 0]
     need(len(set(named)) == len(named), "two arguments are one value")
     for k, kernel in enumerate(plan.kernels):
@@ -435,7 +435,7 @@ def prove_contents(plan):
                 for begin, end in written_runs(use):
                     runs[use.allocation].put(begin, end, use.value)
     for r, tensor in enumerate(plan.entry["results"]):
-        size = tensor_bytes(tensor)
+        size = stored_bytes(tensor, plan.profile)
         if size:
             need(r in homes, f"result {r} has no allocation")
             for held in runs[homes[r]].get(0, size):

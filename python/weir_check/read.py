@@ -26,6 +26,13 @@ def tensor_bytes(tensor):
     return prod(tensor["shape"]) * BITS[tensor["dtype"]] // 8
 
 
+def stored_bytes(tensor, profile):
+    """The bytes of an argument or result on a device: whole words, if it has no elements so short."""
+    size, bits = tensor_bytes(tensor), BITS[tensor["dtype"]]
+    in_words = bits in (8, 16) and not profile[f"storage{bits}"]
+    return -(-size // 4) * 4 if in_words else size
+
+
 # Checks of JSON: functions of a value and the place where it stands.
 
 def number(low=-(2**63), high=2**63 - 1):

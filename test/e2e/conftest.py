@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/random"))
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
 CPUS = os.environ.get("WEIR_CPUS")  # profiles of cpu that every graph is run with; default: one of them
+SECOND_DRIVER = next(map(str, (ROOT / "build/swiftshader").glob("*.json")), None)  # that scripts/setup installs
 KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run elsewhere
 
 
@@ -75,14 +76,16 @@ class Weir:
         self.isas = {}  # by artifact for the CPU, the instruction sets that it has code for
         self.examples = ROOT / "examples"
 
-    def run(self, *arguments, validated=False, status=0):
+    def run(self, *arguments, validated=False, status=0, driver=None):
+        """Runs `weir`; with `driver`, the manifest of a Vulkan driver, that one is the only one."""
         command = [str(BIN / "weir"), *map(str, arguments)]
         # The tests compare results themselves.
         if arguments[0] == "compile" and "--against-graph" not in " ".join(command):
             command.append("--against-graph=never")
         if validated:
             command.insert(0, str(ROOT / "scripts/with-validation"))
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        env = os.environ | {"VK_DRIVER_FILES": driver, "VK_ICD_FILENAMES": driver} if driver else None
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=env)
         assert done.returncode == status, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout
 

@@ -311,13 +311,22 @@ def test_integers_of_16_bits(weir):
     assert (found["result1"].view(F32) == expected).all()
 
 
-def test_a_profile_without_16_bits_refuses(weir):
-    profile = weir.profile(storage16=False)
-    (weir.folder / "a.mlir").write_text(cast("f16", "f32", 8))
-    done = subprocess.run([BIN / "weir", "compile", weir.folder / "a.mlir", f"--target=vulkan:{profile}", "-o",
-                           weir.folder / "a.weir"], capture_output=True, text=True)
-    assert done.returncode == 2 and "holds 'f16', profile 'changed' lacks that type" in done.stderr, done.stderr
-    assert not (weir.folder / "a.weir").exists()
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_a_profile_without_16_bits_has_the_same_bits(weir, element):
+    """Of all halves to f32, and of as many floats, around each half and in the middle between two, to halves."""
+    halves = numpy.arange(1 << 16, dtype=numpy.uint16)
+    middles = (get_values(halves, element).view(numpy.uint32) + (1 << (15 if element == "bf16" else 12))).view(F32)
+    write(weir.folder / "halves.safetensors", {"arg0": (element.upper(), halves)})
+    write(weir.folder / "middles.safetensors", {"arg0": ("F32", middles)})
+    for number, (source, target) in enumerate([(element, "f32"), ("f32", element)]):
+        inputs = f"--input={'halves' if number == 0 else 'middles'}.safetensors"
+        outputs = []
+        for has in (True, False):
+            target_profile = f"--target=vulkan:{weir.profile(storage16=has)}"
+            artifact = weir.compile_text(cast(source, target, 1 << 16), "a", target_profile)
+            weir.run("run", artifact, inputs, "--output=out.safetensors")
+            outputs.append((weir.folder / "out.safetensors").read_bytes())
+        assert outputs[0] == outputs[1]
 
 
 def test_casts_that_the_hosts_compiler_makes(weir):

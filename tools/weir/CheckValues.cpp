@@ -134,6 +134,9 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     const Tensor &wide = reference.wide[size_t(made[size_t(operand.value)])];
     if (written.spec.dtype == "F64" && !profile->float64)
       value = joinPairs(value);
+    if (int64_t scale = getWordScale(written.spec, int64_t(value.size())); scale > 1)
+      value = takeFromWords(value, scale);
+    value.resize(written.data.size()); // the last word may end behind it
     Finding finding = {number, operand.value, written.spec.shape, {}};
     finding.comparison = compareWithReference({written.spec, std::exchange(value, Bytes())},
                                               written, wide, tolerance);

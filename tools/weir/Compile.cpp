@@ -156,8 +156,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "--target", options->targets,
           "Targets, separated by commas (default vulkan): vulkan, cuda or cpu, each with an "
           "optional profile: vulkan:lavapipe (the default of vulkan), vulkan:nvidia, vulkan:rdna2, "
-          "vulkan:rdna3, vulkan:xe, vulkan:adreno7, vulkan:valhall, vulkan:apple, cuda:sm_80 (the "
-          "default of cuda), cuda:sm_90, cpu:x86-64-v2, cpu:x86-64-v3 (the default of cpu), "
+          "vulkan:rdna3, vulkan:xe, vulkan:adreno7, vulkan:valhall, vulkan:apple, "
+          "vulkan:minimum, cuda:sm_80 (the default of cuda), cuda:sm_90, cpu:x86-64-v2, "
+          "cpu:x86-64-v3 (the default of cpu), "
           "cpu:x86-64-v4, "
           "cpu:aarch64, cpu:native (the best for this processor), or a file that 'weir devices "
           "--emit-profile=FILE' wrote, as vulkan:FILE. With several profiles of one, a device "

@@ -34,6 +34,22 @@ std::string tool::findNotFinite(const EntrySpec &entry, const std::vector<Tensor
   return "";
 }
 
+int64_t tool::getWordScale(const TensorSpec &type, int64_t valueBytes) {
+  constexpr int64_t wordBytes = 4;
+  int64_t elementBytes = getDTypeBytes(type.dtype);
+  bool isApart = elementBytes < wordBytes && getByteSize(type) > 0 &&
+                 valueBytes == getByteSize(type) / elementBytes * wordBytes;
+  return isApart ? wordBytes / elementBytes : 1;
+}
+
+Bytes tool::takeFromWords(const Bytes &words, int64_t scale) {
+  constexpr int64_t wordBytes = 4;
+  Bytes elements;
+  for (auto word = words.begin(); words.end() - word >= wordBytes; word += wordBytes)
+    elements.insert(elements.end(), word, word + wordBytes / scale);
+  return elements;
+}
+
 /// Prints the place of an element: "'x' at [0, 3]".
 static std::string printPlace(const std::string &name, const std::vector<int64_t> &shape,
                               int64_t element) {
@@ -177,7 +193,12 @@ void FlawTracker::see(size_t dispatch, size_t index, const Bytes &data) {
   const KernelOperand &effect = plan.kernels[size_t(dispatches[dispatch]->kernel)].operands[index];
   const TensorSpec &type = *types[size_t(operand.value)];
   Found found;
-  auto add = [&](int64_t begin, int64_t end) { find(data, begin, end, operand.from, type, found); };
+  // A device without short elements may have each of them in a word.
+  int64_t scale = getWordScale(type, plan.values[size_t(operand.value)].bytes);
+  Bytes elements = scale == 1 ? data : takeFromWords(data, scale);
+  auto add = [&](int64_t begin, int64_t end) {
+    find(elements, begin / scale, end / scale, operand.from / scale, type, found);
+  };
   if (effect.slice) // other bytes may be of any value
     for (int64_t run = 0; run < effect.slice->count; ++run)
       add(effect.slice->at(run), effect.slice->at(run) + effect.slice->bytes);
