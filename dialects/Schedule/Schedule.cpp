@@ -300,3 +300,26 @@ LogicalResult BarrierOp::verify() {
                            << ", expected 0 to 2";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Products of matrices
+//===----------------------------------------------------------------------===//
+
+void GroupProductOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getRowsMutable());
+  effects.emplace_back(MemoryEffects::Read::get(), &getColumnsMutable());
+}
+
+LogicalResult GroupProductOp::verify() {
+  int64_t sums = getSums().getType().getNumElements();
+  if (sums % 4 || sums > 128) // C1
+    return emitOpError() << "has " << sums << " sums, expected a multiple of 4 up to 128";
+  Type rows = getRows().getType().getElementType(),
+       columns = getColumns().getType().getElementType();
+  if (rows != columns) // C2
+    return emitOpError() << "has factors of " << rows << " and " << columns;
+  if (getStrides().size() != 4) // C3
+    return emitOpError() << "has " << getStrides().size() << " strides, expected 4";
+  return success();
+}

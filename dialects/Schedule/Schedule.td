@@ -448,4 +448,44 @@ def Schedule_WaitOp : Schedule_Op<"wait", [HasParent<"CommandsOp">]> {
   let assemblyFormat = "(`queue` $queue^)? `on` $signal attr-dict";
 }
 
+//===----------------------------------------------------------------------===//
+// Inside kernels
+//===----------------------------------------------------------------------===//
+
+def Schedule_GroupProductOp : Schedule_Op<"group_product", [
+    AllTypesMatch<["sums", "result"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Adds a product of two matrices in workgroup memory to the sums of four subgroups.";
+  let description = [{
+    `wgmma.mma_async` of sm_90a: 64 rows by as many columns as twice the sums of an
+    invocation, of 16 products. Upstream's `nvgpu.warpgroup.mma` needs a tensor map,
+    which copies by invocations have not.
+
+    Each factor lies in blocks of eight lines of 128 bytes, in which runs of 16 bytes
+    have their number combined with the line's (exclusive or). A line holds 64
+    products of a row or column; or, if transposed, 64 rows or columns of a product.
+    `strides` has for each factor the bytes from one block to the next: along the
+    lines, and across them.
+
+    The factors are read at any time up to the `nvvm.wgmma.wait.group.sync.aligned`
+    that waits for the product's group, through a proxy that sees stores only behind
+    `nvvm.fence.proxy`; the sums are no numbers until then.
+
+    C1. The sums are a vector of 4 to 128 f32, a multiple of 4.
+    C2. Both factors have one element type.
+    C3. There are four strides.
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [F32]>:$sums,
+                       MemRefRankOf<[F16, BF16], [1]>:$rows, Index:$row,
+                       MemRefRankOf<[F16, BF16], [1]>:$columns, Index:$column,
+                       DenseI64ArrayAttr:$strides,
+                       UnitAttr:$transposesRows, UnitAttr:$transposesColumns);
+  let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
+  let assemblyFormat = [{
+    $sums `,` $rows `[` $row `]` `,` $columns `[` $column `]` attr-dict
+    `:` type($rows) `,` type($columns) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // WEIR_DIALECTS_SCHEDULE_TD

@@ -4,6 +4,7 @@
 
 #include "mlir/Analysis/CFGLoopInfo.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -97,7 +98,8 @@ bool GraphBuilder::markBarriers(FunctionOpInterface function) {
     return false;
   bool found = false;
   function->walk([&](Operation *op) {
-    if (isa<gpu::BarrierOp, nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp>(op) ||
+    if (isa<gpu::BarrierOp, nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp,
+            NVVM::WgmmaGroupSyncAlignedOp, NVVM::WgmmaWaitGroupSyncOp, NVVM::FenceProxyOp>(op) ||
         (isa<CallOpInterface>(op) && getCallee(op, {}) && markBarriers(getCallee(op, {})))) {
       mark(op);
       found = true;
@@ -254,6 +256,22 @@ unsigned GraphBuilder::build(Block &block, const Calls &calls, const Loops &loop
     if (auto wait = dyn_cast<nvgpu::DeviceAsyncWaitOp>(op)) {
       from = append(from, loops);
       graph.nodes[from].groupsLeft = wait.getNumGroups().value_or(0);
+      continue;
+    }
+    if (isa<NVVM::WgmmaGroupSyncAlignedOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].closesProducts = true;
+      continue;
+    }
+    if (auto wait = dyn_cast<NVVM::WgmmaWaitGroupSyncOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].productsLeft = int64_t(wait.getGroup());
+      continue;
+    }
+    if (auto fence = dyn_cast<NVVM::FenceProxyOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].fences = fence.getKind() == NVVM::ProxyKind::async ||
+                                 fence.getKind() == NVVM::ProxyKind::async_shared;
       continue;
     }
     SmallVector<unsigned, 1> accesses;

@@ -36,6 +36,10 @@ struct KernelGraph {
     bool closesGroup = false;
     /// The invocation waits here until at most so many of its groups of copies are on their way.
     std::optional<int64_t> groupsLeft;
+    /// The same of products of matrices.
+    bool closesProducts = false;
+    std::optional<int64_t> productsLeft;
+    bool fences = false; ///< products see what the invocation wrote before
     llvm::SmallVector<Loop, 2> loops;
     llvm::SmallVector<Edge, 2> successors;
   };

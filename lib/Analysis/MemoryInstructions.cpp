@@ -2,9 +2,11 @@
 
 #include "MemoryInstructions.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -29,6 +31,7 @@ void MemoryInstructions::add(MemoryAccess access, const Site &site, Effect effec
   access.writes = effect.writes;
   access.atomic = effect.atomic;
   access.late = effect.late;
+  access.product = effect.product;
   access.certain = effect.certain && conditions.certain && access.root &&
                    (access.begin || !access.indices.empty());
   access.nonNegative = conditions.nonNegative;
@@ -170,6 +173,9 @@ bool MemoryInstructions::visitElements(const Site &site) {
           {true, false, false, !copy.getSrcElements(), true});
     visit(copy.getDst(), copy.getDstIndices(), getMoved(copy.getDst()),
           {false, true, false, true, true});
+  } else if (auto product = dyn_cast<schedule::GroupProductOp>(op)) {
+    visitFactor(site, product.getRows(), product.getRow(), 0, product.getTransposesRows());
+    visitFactor(site, product.getColumns(), product.getColumn(), 1, product.getTransposesColumns());
   } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
     visit(load.getBase(), load.getIndices(), load.getType(), mask(read));
   } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {
@@ -178,6 +184,22 @@ bool MemoryInstructions::visitElements(const Site &site) {
     return false;
   }
   return true;
+}
+
+/// Adds the access of a product of matrices to a factor: from the line that it begins in to its
+/// last one. Any of the four subgroups' invocations may read each.
+void MemoryInstructions::visitFactor(const Site &site, Value memref, Value index, unsigned side,
+                                     bool isTransposed) {
+  constexpr int64_t rows = 64, blockBytes = 1024, lineElements = 64, linesOfBlock = 8;
+  auto product = cast<schedule::GroupProductOp>(site.op);
+  const int64_t elements = side == 0 ? rows : 2 * product.getSums().getType().getNumElements();
+  const int64_t along = product.getStrides()[2 * side], across = product.getStrides()[2 * side + 1];
+  const int64_t bytes = isTransposed ? (elements / lineElements - 1) * along + across + blockBytes
+                                     : (elements / linesOfBlock - 1) * across + blockBytes;
+  AffineExpr begin = values.evaluate(index, site.frame);
+  if (begin && !isTransposed) // runs of a line are exchanged
+    begin = begin.floorDiv(lineElements) * lineElements;
+  addElements(site, memref, {begin}, bytes / 2, 2, {true, false, false, false, true, true});
 }
 
 /// Adds the accesses of a load or store of a matrix by a subgroup: from its first element to its
@@ -261,9 +283,10 @@ static bool onlyLooks(Operation *op) {
              memref::ExtractStridedMetadataOp>(op);
 }
 
-/// Whether an op orders copies of its invocation, and touches nothing.
+/// Whether an op orders copies or products of its invocation, and touches nothing.
 static bool ordersCopies(Operation *op) {
-  return isa<nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp>(op);
+  return isa<nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp, NVVM::WgmmaFenceAlignedOp,
+             NVVM::WgmmaGroupSyncAlignedOp, NVVM::WgmmaWaitGroupSyncOp, NVVM::FenceProxyOp>(op);
 }
 
 /// Whether an op near the kernel makes a pointer or a token from a memref, by which others may
@@ -273,7 +296,8 @@ bool MemoryInstructions::addressesEscape() {
     return *escape;
   auto escapes = [](Operation *op) {
     auto isMemRef = [](Type type) { return isa<BaseMemRefType>(type); };
-    if (isa<CallOpInterface, ViewLikeOpInterface, nvgpu::DeviceAsyncCopyOp>(op) ||
+    if (isa<CallOpInterface, ViewLikeOpInterface, nvgpu::DeviceAsyncCopyOp,
+            schedule::GroupProductOp>(op) ||
         op->getNumRegions() || onlyLooks(op) || llvm::none_of(op->getOperandTypes(), isMemRef) ||
         llvm::all_of(op->getResultTypes(), isMemRef))
       return WalkResult::advance();

@@ -20,8 +20,9 @@ struct Surroundings : Conditions {
 
 struct AccessEffect {
   bool reads = false, writes = false, atomic = false;
-  bool certain = true; ///< whether it happens wherever the instruction is executed
-  bool late = false;   ///< as MemoryAccess::late
+  bool certain = true;  ///< whether it happens wherever the instruction is executed
+  bool late = false;    ///< as MemoryAccess::late
+  bool product = false; ///< as MemoryAccess::product
 };
 
 /// The memory instructions of one kernel.
@@ -56,6 +57,8 @@ private:
 
   /// Whether the instruction was known, and its accesses were added.
   bool visitElements(const Site &site);
+  void visitFactor(const Site &site, mlir::Value memref, mlir::Value index, unsigned side,
+                   bool isTransposed);
   bool visitAffine(const Site &site);
   bool visitTransfer(const Site &site);
   void visitByEffects(const Site &site);

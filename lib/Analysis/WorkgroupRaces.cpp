@@ -12,6 +12,7 @@
 
 #include "KernelGraph.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -154,7 +155,8 @@ bool WorkgroupRaces::mayInvocationsMeet() const {
 
 bool WorkgroupRaces::matters() const {
   auto isControl = [](Operation *op) {
-    return isa<gpu::BarrierOp, CallOpInterface, nvgpu::DeviceAsyncCopyOp>(op) ||
+    return isa<gpu::BarrierOp, CallOpInterface, nvgpu::DeviceAsyncCopyOp, schedule::GroupProductOp>(
+               op) ||
                    op->getNumSuccessors() > 0
                ? WalkResult::interrupt()
                : WalkResult::advance();
@@ -297,18 +299,25 @@ Sharing WorkgroupRaces::meetOnWay(unsigned first, unsigned second, unsigned rela
   return compare(first, second, instances);
 }
 
-/// Groups of copies that were closed since a copy began, if that is in flight; else this.
-static constexpr int hasLanded = -1;
+/// Groups of copies that were closed since a copy began, or of products since a product did, if
+/// that is in flight; else one of these. Where a product reads what was written, it is as if in
+/// flight before a fence.
+static constexpr int hasLanded = -2, isUnfenced = -1;
 /// Numbers of groups beyond this one are not told apart; a wait that leaves as many is no wait.
 static constexpr int maxGroups = 64;
 
-/// Follows a copy past a node.
-static int passNode(const KernelGraph::Node &node, int groups) {
+/// Follows a copy, product or store past a node, up to where a product may read, or another access
+/// may touch, the same bytes.
+static int passNode(const KernelGraph::Node &node, const MemoryAccess &access, bool needsFence,
+                    int groups) {
   if (groups == hasLanded)
     return groups;
-  if (node.groupsLeft)
-    return *node.groupsLeft < groups ? hasLanded : groups;
-  return std::min(groups + int(node.closesGroup), maxGroups);
+  if (groups == isUnfenced)
+    return node.fences ? hasLanded : groups;
+  const std::optional<int64_t> left = access.product ? node.productsLeft : node.groupsLeft;
+  if (left)
+    return *left >= groups ? groups : needsFence ? isUnfenced : hasLanded;
+  return std::min(groups + int(access.product ? node.closesProducts : node.closesGroup), maxGroups);
 }
 
 /// Returns, for each access, the first accesses that it meets on every way up to passages where
@@ -321,50 +330,62 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
     unsigned node, relation;
     int groups, before;
   };
-  for (auto [start, startNode] : llvm::enumerate(getGraph().nodes))
-    for (unsigned first : startNode.accesses) {
-      unsigned relations = 1 + 2 * startNode.loops.size();
-      const bool late = maps.getAccesses()[first].late;
-      const unsigned flights = late ? maxGroups + 2 : 1;
-      std::vector<bool> seen(getGraph().nodes.size() * relations * flights);
-      std::vector<State> states;
-      auto leave = [&](unsigned node, unsigned relation, int groups, int before) {
-        for (const KernelGraph::Edge &edge : getGraph().nodes[node].successors) {
-          unsigned next = relation;
-          if (edge.depth >= 0 && unsigned(edge.depth) < startNode.loops.size() &&
-              startNode.loops[edge.depth].number == edge.loop)
-            next = goAround(relation, edge.depth);
-          const size_t key = (size_t(edge.to) * relations + next) * flights + groups - hasLanded;
-          if (!seen[key]) {
-            seen[key] = true;
-            states.push_back({edge.to, next, groups, before});
-          }
+  // Of a write, first what is no product, then products, which see it only behind a fence.
+  auto find = [&](size_t start, unsigned first, bool isOfProducts) {
+    const KernelGraph::Node &startNode = getGraph().nodes[start];
+    const MemoryAccess &access = maps.getAccesses()[first];
+    unsigned relations = 1 + 2 * startNode.loops.size();
+    const int begin = access.late ? 0 : isOfProducts ? isUnfenced : hasLanded;
+    const unsigned flights = begin == hasLanded ? 1 : maxGroups + 3;
+    std::vector<bool> seen(getGraph().nodes.size() * relations * flights);
+    std::vector<State> states;
+    auto leave = [&](unsigned node, unsigned relation, int groups, int before) {
+      for (const KernelGraph::Edge &edge : getGraph().nodes[node].successors) {
+        unsigned next = relation;
+        if (edge.depth >= 0 && unsigned(edge.depth) < startNode.loops.size() &&
+            startNode.loops[edge.depth].number == edge.loop)
+          next = goAround(relation, edge.depth);
+        const size_t key = (size_t(edge.to) * relations + next) * flights + groups - hasLanded;
+        if (!seen[key]) {
+          seen[key] = true;
+          states.push_back({edge.to, next, groups, before});
         }
-      };
-      leave(start, 0, late ? 0 : hasLanded, -1);
-      for (unsigned i = 0; i < states.size(); ++i) {
-        auto [node, relation, groups, before] = states[i];
-        if (stops({node, groups != hasLanded}))
-          continue;
-        bool cut = false;
-        for (unsigned second : getGraph().nodes[node].accesses) {
-          Sharing sharing = meetOnWay(first, second, relation);
-          if (sharing == Sharing::Disjoint || (!all && isBeyondCure(first, second, relation)))
-            continue;
-          Way way{makeHazard(first, second, sharing), {}};
-          way.hazard.late = groups != hasLanded;
-          for (int at = i; at >= 0; at = states[at].before)
-            llvm::append_range(way.cures,
-                               getCures({states[at].node, states[at].groups != hasLanded}));
-          llvm::sort(way.cures);
-          way.cures.erase(llvm::unique(way.cures), way.cures.end());
-          // A barrier between these two also separates the first from all accesses beyond.
-          cut |= !way.cures.empty();
-          ways.push_back(std::move(way));
-        }
-        if (!cut)
-          leave(node, relation, passNode(getGraph().nodes[node], groups), i);
       }
+    };
+    leave(start, 0, begin, -1);
+    for (unsigned i = 0; i < states.size(); ++i) {
+      auto [node, relation, groups, before] = states[i];
+      if (stops({node, groups != hasLanded}))
+        continue;
+      bool cut = false;
+      for (unsigned second : getGraph().nodes[node].accesses) {
+        if (maps.getAccesses()[second].product != isOfProducts)
+          continue;
+        Sharing sharing = meetOnWay(first, second, relation);
+        if (sharing == Sharing::Disjoint || (!all && isBeyondCure(first, second, relation)))
+          continue;
+        Way way{makeHazard(first, second, sharing), {}};
+        way.hazard.late = groups != hasLanded;
+        for (int at = i; at >= 0; at = states[at].before)
+          llvm::append_range(way.cures,
+                             getCures({states[at].node, states[at].groups != hasLanded}));
+        llvm::sort(way.cures);
+        way.cures.erase(llvm::unique(way.cures), way.cures.end());
+        // A barrier between these two also separates the first from all accesses beyond.
+        cut |= !way.cures.empty();
+        ways.push_back(std::move(way));
+      }
+      if (!cut)
+        leave(node, relation, passNode(getGraph().nodes[node], access, isOfProducts, groups), i);
+    }
+  };
+  const bool hasProducts =
+      llvm::any_of(maps.getAccesses(), [](const MemoryAccess &access) { return access.product; });
+  for (size_t start = 0; start < getGraph().nodes.size(); ++start)
+    for (unsigned first : SmallVector<unsigned, 1>(getGraph().nodes[start].accesses)) {
+      find(start, first, false);
+      if (hasProducts && maps.getAccesses()[first].writes)
+        find(start, first, true);
     }
   return ways;
 }

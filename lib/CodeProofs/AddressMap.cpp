@@ -202,6 +202,9 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   case Op::CooperativeMatrixStoreKHR:
     recordMatrix(instruction, context);
     break;
+  case Op::GroupMatrix:
+    recordGroup(instruction, context);
+    break;
   case Op::CopyAsync:
     record(instruction, operands[1], true, false, context);
     record(instruction, operands[0], false, true, context);
@@ -211,7 +214,8 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
         name.starts_with("bar.warp.sync")) {
       map.hasSubgroupOrder = true;
       recordLanes(instruction, context);
-    } else if (!name.starts_with("cp.async.")) { // those are followed by findFlights
+    } else if (!name.starts_with("cp.async.") && !name.starts_with("wgmma.") &&
+               !isFenceForProducts(name)) { // those are followed by findFlights
       map.hasOtherOrder = true;
     }
     break;
@@ -307,19 +311,17 @@ void Walk::findOrigins() {
           hasAddresses = true;
         } else if (!hasAddresses || !instruction.result || !instruction.type ||
                    instruction.op == Op::Load || instruction.op == Op::ConvertUToPtr ||
-                   getKind(instruction.op) == OpKind::Atomic ||
+                   instruction.op == Op::GroupMatrix || getKind(instruction.op) == OpKind::Atomic ||
                    module.getType(instruction.type).kind == Type::Kind::Bool) {
           continue;
         } else {
           const Op op = instruction.op;
           size_t first = op == Op::ExtInst ? 2 : op == Op::Named || op == Op::Select ? 1 : 0;
           size_t number = 0;
-          for (size_t i = first; i < operands.size(); i += op == Op::Phi ? 2 : 1)
-            if (std::optional<Id> from = find(operands[i])) {
+          const size_t end = op == Op::CompositeExtract ? 1 : operands.size(); // literals follow
+          for (size_t i = first; i < end; i += op == Op::Phi ? 2 : 1)
+            if (std::optional<Id> from = find(operands[i]))
               origin = number++ && origin != from ? 0 : from;
-              if (op == Op::CompositeExtract)
-                break;
-            }
           bool isKept = op == Op::Phi || op == Op::Select || op == Op::CopyObject ||
                         (op == Op::IAdd && number == 1) ||
                         (op == Op::ISub && number == 1 && find(operands[0]));

@@ -47,7 +47,8 @@ static bool contains(const std::vector<uint32_t> &words, uint32_t word) {
 }
 
 /// Whether all invocations of a workgroup meet at a barrier between two executions that orders
-/// their memory. If the first is that of a copy, its invocation has waited for it before.
+/// their memory. If the first is that of a copy or product, its invocation has waited for it
+/// before; if the second is a product's, it has ordered its write for such.
 static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
                                const MemoryAccess &second, Distance distance) {
   if (first.isPrivate || second.isPrivate)
@@ -65,6 +66,11 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
       continue;
     if (first.isLate && contains(barrier.inFlight, first.word)) {
       if (!contains(barrier.neverLanded, first.word))
+        answer = Answer::Unknown;
+      continue;
+    }
+    if (second.isAsync && first.writes && contains(barrier.unfenced, first.word)) {
+      if (!contains(barrier.neverFenced, first.word))
         answer = Answer::Unknown;
       continue;
     }
@@ -462,10 +468,13 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
   // A copy lands behind everything that its invocation did before it began the copy.
   bool isOneExecution = &a == &b && distance.trips == 0;
-  if (areByOne(first, second) && (isOneExecution || !(isFirst ? a : b).isLate))
+  const bool isByOne = areByOne(first, second);
+  if (isByOne && (isOneExecution || (!(isFirst ? a : b).isLate && !(isFirst ? b : a).isAsync)))
     return Answer::Yes;
   distance.trips = std::abs(distance.trips);
   Answer answer = isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, distance);
+  if (answer == Answer::No && isByOne && (a.isAsync || b.isAsync))
+    return Answer::Unknown; // a fence may order it
   return answer == Answer::No ? denyBarrier(first, second) : answer;
 }
 

@@ -52,6 +52,28 @@ struct Lost {
 /// memory model asks for.
 bool isPrivateAccess(const Instruction &instruction);
 
+/// How a product of matrices has its factors in workgroup memory.
+struct GroupMatrix {
+  struct Side {
+    int64_t elements = 0; ///< rows or columns
+    int64_t leading = 0, stride = 0;
+    bool isTransposed = false; ///< whether elements, not products, are neighbours
+  };
+  Side sides[2];
+
+  GroupMatrix(const Module &module, const Instruction &instruction);
+  int64_t getReach(size_t side) const;
+};
+
+/// Returns the numbers that are sums of products of matrices, under all names.
+std::set<Id> findSums(const Function &function);
+
+/// Whether an instruction reads sums other than to hand them on or to add to them.
+bool usesSums(const Instruction &instruction, const std::set<Id> &sums);
+
+/// Whether an instruction of that name orders what its invocation wrote for products of matrices.
+bool isFenceForProducts(const std::string &name);
+
 class Walk {
 public:
   Walk(const Module &module, const EntryPoint &entry, const Launch &launch, AddressMap &map)
@@ -114,6 +136,7 @@ private:
   void recordOne(const Instruction &instruction, Id pointer, bool reads, bool writes,
                  const Context &context);
   void recordMatrix(const Instruction &instruction, const Context &context);
+  void recordGroup(const Instruction &instruction, const Context &context);
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
   void recordLanes(const Instruction &instruction, const Context &context);

@@ -28,7 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Shapes.h"
+#include "MatrixContraction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -38,139 +38,6 @@
 
 using namespace mlir;
 using namespace weir;
-
-/// Rows and columns of one instruction, and lines of a matrix that ldmatrix takes.
-static constexpr int64_t mmaRows = 16, mmaColumns = 8, matrixLines = 8;
-/// Lanes along the products of a fragment.
-static constexpr int64_t productLanes = 4;
-
-namespace {
-enum MatrixCoordinates : unsigned {
-  roundCoordinate = productCoordinate,
-  laneCoordinate, ///< of the subgroup
-  subgroupRowCoordinate,
-  subgroupColumnCoordinate,
-  rowBlockCoordinate,
-  insideBlockRowCoordinate,
-  insideColumnCoordinate,
-  rowLineCoordinate, ///< of a slab: of the invocation's first share, and the place in the line
-  rowRunCoordinate,
-  columnLineCoordinate,
-  columnRunCoordinate,
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// The emitter
-//===----------------------------------------------------------------------===//
-
-namespace {
-class MatrixContraction {
-public:
-  MatrixContraction(PointEmitter &emitter, const MatrixTile &tile)
-      : emitter(emitter), tile(tile), sides(tile.sides),
-        op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
-        products(getProduct(emitter.domain.getColumnSizes())), type(tile.type),
-        runElements(tile.getRunElements()), mmaProducts(2 * runElements),
-        threads(tile.getSubgroups() * emitter.profile.subgroupSize) {
-    ofRows.factor = sides.rowFactor;
-    ofRows.isOfRows = true;
-    ofRows.elements = tile.getTileRows();
-    ofRows.all = sizes[sides.rowDim];
-    ofColumns.factor = sides.columnFactor;
-    ofColumns.elements = tile.getTileColumns();
-    ofColumns.all = sizes[sides.columnDim];
-  }
-  void run(EmittedKernel &launch);
-
-private:
-  /// A factor's part of a tile.
-  struct Side {
-    OpOperand *factor = nullptr;
-    bool isOfRows = false;
-    int64_t elements = 0;           ///< rows or columns of the tile
-    int64_t all = 0;                ///< rows or columns of the result
-    AffineExpr tileNumber;          ///< of the tile among those along the side
-    bool isCopied = false;          ///< whether its runs are copied asynchronously
-    SmallVector<Value> slabs;       ///< in workgroup memory, used in turn
-    bool hasProductsInLines = true; ///< whether neighbours of a line are products, not elements
-    int64_t vector = 1;             ///< neighbours that are brought at once
-    /// Of each share: the number of its first element in the tile, the same among all, and its
-    /// first product in the slab; in vectors along the lines.
-    struct Share {
-      AffineExpr element, ofAll, product;
-      AffineExpr place; ///< in the slab
-    };
-    SmallVector<Share> shares;
-  };
-  /// Sums of a subgroup, by blocks of 16 x 8.
-  using Sums = SmallVector<Value>;
-
-  PointEmitter &emitter;
-  const MatrixTile &tile;
-  const ContractionSides &sides;
-  linalg::GenericOp op;
-  ArrayRef<int64_t> sizes;
-  int64_t products;
-  Type type;
-  int64_t runElements, mmaProducts; ///< of a line, and of one instruction
-  int64_t threads;
-  Side ofRows, ofColumns;
-  SmallVector<AffineExpr> rest;
-  AffineExpr thread, lane, subgroupRow, subgroupColumn;
-  int64_t stages = 2; ///< slabs of a factor in workgroup memory
-  Value group;        ///< of copies, the first
-
-  int64_t countRowBlocks() const { return tile.rows / mmaRows; }
-  int64_t countColumnBlocks() const { return tile.columns / mmaColumns; }
-  int64_t countRuns(const Side &side) const { ///< of a line
-    return (side.hasProductsInLines ? tile.slab : side.elements) / runElements;
-  }
-  int64_t countLines(const Side &side) const {
-    return side.hasProductsInLines ? side.elements : tile.slab;
-  }
-  int64_t getStride(const Side &side) const {
-    if (side.isCopied)
-      return countRuns(side) * runElements;
-    return side.hasProductsInLines ? tile.slab + runElements : side.elements + matrixLines;
-  }
-  AffineExpr getPlace(const Side &side, AffineExpr element, AffineExpr product) const {
-    return side.hasProductsInLines ? element * getStride(side) + product
-                                   : product * getStride(side) + element;
-  }
-  SmallVector<AffineExpr> getProducts(AffineExpr number, int64_t vector) const;
-  SmallVector<AffineExpr> getIndices(const Side &side, AffineExpr element,
-                                     ArrayRef<AffineExpr> products) const;
-  bool isWhole(const Side &side, AffineExpr element, ArrayRef<AffineExpr> products,
-               int64_t vector) const;
-  void chooseLines(Side &side);
-  void chooseShares(Side &side);
-  void chooseStages();
-  void allocate(Side &side);
-  SmallVector<AffineExpr> getShareIndices(const Side &side, const Side::Share &share,
-                                          AffineExpr firstProduct, int64_t count) const;
-  AffineExpr getRotation(const Side &side, AffineExpr line) const;
-  Value loadShare(const Side &side, const Side::Share &share, AffineExpr firstProduct,
-                  int64_t count);
-  Value round(Value value);
-  void storeShare(const Side &side, const Side::Share &share, Value value, unsigned slab);
-  SmallVector<Value> load(AffineExpr firstProduct, int64_t count, bool withCopied);
-  void store(ArrayRef<Value> loaded, AffineExpr firstProduct, int64_t count, unsigned slab,
-             bool withCopied);
-  void copy(AffineExpr firstProduct, unsigned slab);
-  Sums addPartialSlab(int64_t count, ValueRange sums);
-  Sums addSlab(unsigned slab, int64_t groupsLeft, AffineExpr next, ValueRange sums);
-  VectorType getFragmentType(int64_t registers) const;
-  Value takeWords(const Side &side, unsigned slab, AffineExpr element, int64_t product);
-  Value takeFragment(const Side &side, unsigned slab, AffineExpr element, int64_t product);
-  Sums addProducts(unsigned slab, int64_t count, ValueRange sums);
-  Sums sumProducts();
-  Value getSum(ArrayRef<Value> sums, Value block, int64_t columnBlock, int64_t half);
-  void storeBlocks(int64_t columnBlock, AffineExpr column, int64_t element, ArrayRef<Value> sums);
-  void emitTile(Value number);
-  void barrier() { gpu::BarrierOp::create(emitter.builder(), emitter.loc); }
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Factors
@@ -247,6 +114,8 @@ AffineExpr MatrixContraction::getRotation(const Side &side, AffineExpr line) con
 /// Chooses what the invocation brings of a factor.
 void MatrixContraction::chooseShares(Side &side) {
   chooseLines(side);
+  if (tile.isGroup)
+    return chooseGroupShares(side);
   bool ofProducts = side.hasProductsInLines;
   int64_t inElements = ofProducts ? 1 : side.vector, inProducts = ofProducts ? side.vector : 1;
   int64_t count = side.elements * tile.slab / side.vector / threads;
@@ -648,7 +517,7 @@ void MatrixContraction::emitTile(Value number) {
     allocate(*side);
   group = {};
 
-  SmallVector<Value> sums = sumProducts();
+  SmallVector<Value> sums = tile.isGroup ? sumGroupProducts() : sumProducts();
   bool arePairs = ofColumns.all % 2 == 0, isPartial = ofColumns.all % ofColumns.elements != 0;
   for (int64_t block = 0; block < countColumnBlocks(); ++block) {
     // In pairs of columns.

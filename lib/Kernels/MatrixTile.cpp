@@ -2,6 +2,8 @@
 
 #include "Shapes.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace weir;
 
@@ -31,6 +33,59 @@ static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand 
          innermost == int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
 }
 
+/// Returns the tile of groups of four subgroups: the one that takes the least time of the matrix
+/// units, of L2 or of workgroup memory. Nothing where factors are not copied as they are, or slabs
+/// are few.
+static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, const Profile &profile,
+                                                 linalg::GenericOp op, MatrixTile tile) {
+  constexpr int64_t lineElements = 64, minStages = 3, groupRows = 64, groupSubgroups = 4;
+  // A unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory, per clock.
+  constexpr double unitFlops = 4096, l2Bytes = 5120, sharedBytes = 128;
+  tile.isGroup = true;
+  tile.slab = lineElements;
+  const int64_t products = getProduct(domain.getColumnSizes());
+  const int64_t innermost = domain.getColumnSizes().back();
+  const int64_t runElements = tile.getRunElements();
+  if (!profile.isSmExact || tile.type.isF32() || profile.units == 0 || products % tile.slab != 0 ||
+      products < minStages * tile.slab || innermost % runElements != 0 ||
+      !canCopy(domain, op, tile.sides.rowFactor, tile.sides.rowDim, runElements) ||
+      !canCopy(domain, op, tile.sides.columnFactor, tile.sides.columnDim, runElements))
+    return std::nullopt;
+  const int64_t batches = getProduct(tile.sides.restSizes);
+  const int64_t allRows = domain.getSizes()[tile.sides.rowDim],
+                allColumns = domain.getSizes()[tile.sides.columnDim];
+  std::optional<MatrixTile> best;
+  double least = 0;
+  for (auto [groups, columns] :
+       {std::pair<int64_t, int64_t>(2, 256), {2, 128}, {1, 128}, {1, 64}}) {
+    const int64_t height = groups * groupRows;
+    const int64_t bytes = (height + columns) * tile.slab * 2;
+    if (minStages * bytes > profile.workgroupMemory ||
+        groups * groupSubgroups * profile.subgroupSize > profile.maxWorkgroupSize)
+      continue;
+    const double tiles =
+        double(batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, columns));
+    if (2 * double(batches * allRows * allColumns) < tiles * double(height * columns))
+      continue;
+    // Per product.
+    const double rounds = std::ceil(tiles / double(profile.units));
+    const double brought = 2 * double(height + columns),
+                 read = 2 * double(groups * (groupRows + columns));
+    const double time =
+        std::max({rounds * 2 * double(height * columns) / unitFlops, tiles * brought / l2Bytes,
+                  rounds * (brought + read) / sharedBytes});
+    if (best && time >= least)
+      continue;
+    least = time;
+    tile.rowSubgroups = groups * groupSubgroups;
+    tile.columnSubgroups = 1;
+    tile.rows = groupRows / groupSubgroups;
+    tile.columns = columns;
+    best = tile;
+  }
+  return best;
+}
+
 std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
                                                  const Profile &profile) {
   // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
@@ -45,6 +100,8 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
   Type type = tile.type = getFactorType(op, profile);
   if (!type)
     return std::nullopt;
+  if (std::optional<MatrixTile> group = chooseGroupTile(domain, profile, op, tile))
+    return group;
   tile.slab = type.isF32() ? profile.matrixSlab / 2 : profile.matrixSlab; // the same bytes
   int64_t runElements = tile.getRunElements();
   if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)

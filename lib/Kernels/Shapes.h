@@ -188,6 +188,9 @@ struct MatrixTile {
   int64_t rows = 1, columns = 1;                 ///< of a subgroup
   int64_t slab = 1;                              ///< products that are shared at once
   mlir::Type type = {};                          ///< of both factors
+  /// Whether four subgroups together add products, whose factors instructions read from workgroup
+  /// memory: each subgroup has 16 rows of sums.
+  bool isGroup = false;
 
   /// Returns the number of elements that an invocation brings at once, as many as lie in a line of
   /// a matrix that ldmatrix takes.

@@ -43,6 +43,11 @@ std::vector<Id> model::getUses(const Instruction &instruction) {
   case Op::VectorShuffle:
   case Op::CopyAsync:
     return take(0, 2);
+  case Op::GroupMatrix: {
+    std::vector<Id> uses = take(0, 2), sums = take(10, all.size());
+    uses.insert(uses.end(), sums.begin(), sums.end());
+    return uses;
+  }
   case Op::AtomicStore: {
     std::vector<Id> uses = take(0, 1);
     uses.push_back(all[3]);
@@ -143,10 +148,11 @@ void Code::follow() {
       if (each.op == Op::Store && addressOf.contains(each.operands[0]))
         stored[each.operands[0]].push_back(each.operands[1]);
       if (each.op == Op::Load || each.op == Op::Store || each.op == Op::CopyAsync ||
-          each.op == Op::CooperativeMatrixLoadKHR || each.op == Op::CooperativeMatrixStoreKHR ||
-          getKind(each.op) == OpKind::Atomic || each.op == Op::BranchConditional)
+          each.op == Op::GroupMatrix || each.op == Op::CooperativeMatrixLoadKHR ||
+          each.op == Op::CooperativeMatrixStoreKHR || getKind(each.op) == OpKind::Atomic ||
+          each.op == Op::BranchConditional)
         open.push_back(each.operands[0]);
-      if (each.op == Op::CopyAsync)
+      if (each.op == Op::CopyAsync || each.op == Op::GroupMatrix)
         open.push_back(each.operands[1]);
     }
   slotOf.assign(module.getBound(), none);
@@ -263,6 +269,14 @@ Step Code::makeStep(const Instruction &instruction) {
     addSite(false, true, false);
     break;
   }
+  case Op::GroupMatrix: {
+    step.kind = Step::Kind::Product;
+    constexpr int64_t run = 16;
+    for (int i = 0; i < 2; ++i)
+      sites.push_back({&instruction, true, false, false, run});
+    step.groupColumns = int64_t(module.getType(instruction.type).count) * 2;
+    break;
+  }
   case Op::ControlBarrier:
     step.kind = Step::Kind::Barrier;
     break;
@@ -271,12 +285,13 @@ Step Code::makeStep(const Instruction &instruction) {
     break;
   case Op::NamedEffect: {
     const std::string &name = module.getString(instruction.operands[0]);
+    const bool isOfProducts = name.starts_with("wgmma.");
     if (name.find("commit_group") != std::string::npos)
-      step.kind = Step::Kind::CommitCopies;
+      step.kind = isOfProducts ? Step::Kind::CommitProducts : Step::Kind::CommitCopies;
     if (name.find("wait_all") != std::string::npos)
       step.kind = Step::Kind::WaitCopies;
     if (name.find("wait_group") != std::string::npos && instruction.operands.size() > 1) {
-      step.kind = Step::Kind::WaitCopies;
+      step.kind = isOfProducts ? Step::Kind::WaitProducts : Step::Kind::WaitCopies;
       const Constant *count = module.findConstant(instruction.operands[1]);
       step.groups = count ? int64_t(count->bits) : 0;
     }

@@ -63,6 +63,9 @@ struct Step {
     Barrier,
     CommitCopies,
     WaitCopies,
+    Product,
+    CommitProducts,
+    WaitProducts,
     Variable
   };
   const Instruction *instruction = nullptr;
@@ -76,10 +79,11 @@ struct Step {
   /// Loads of workgroup memory side by side: how many words the first one takes with it, as ptxas
   /// joins them; 0 for those that are taken.
   uint32_t words = 1;
-  int64_t groups = 0;    ///< WaitCopies: the number of groups that may be on their way
-  std::vector<Id> uses;  ///< values that it reads
-  bool isBinary = false; ///< whether it is arithmetic on two followed integers
-  uint32_t inWidth = 0;  ///< bits of the first one
+  int64_t groups = 0; ///< WaitCopies, WaitProducts: the number of groups that may be on their way
+  int64_t groupColumns = 0; ///< Product: of four subgroups
+  std::vector<Id> uses;     ///< values that it reads
+  bool isBinary = false;    ///< whether it is arithmetic on two followed integers
+  uint32_t inWidth = 0;     ///< bits of the first one
 };
 
 struct CodeBlock {

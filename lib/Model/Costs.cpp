@@ -179,6 +179,13 @@ Work model::getWork(const Module &module, const Instruction &instruction, uint32
   case Op::AccessChain:
   case Op::InBoundsAccessChain:
     return makeWork(Pipe::Integer, instruction.operands.size() > 1 ? 1 : 0);
+  case Op::GroupMatrix: {
+    // A quarter: four subgroups make a product together.
+    const std::string &name = module.getString(instruction.operands[2]);
+    Work work = makeWork(Pipe::Matrix, 1);
+    work.matrixFlops = getMatrixFlops(name.substr(name.find(".m64"))) / 4;
+    return work;
+  }
   case Op::CooperativeMatrixMulAddKHR: {
     const Type &sums = module.getType(instruction.type),
                &left = module.getType(module.getTypeOf(instruction.operands[0]));

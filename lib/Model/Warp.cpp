@@ -439,6 +439,36 @@ void Warp::schedule(const Step &step, double latency) {
         start + (step.issue > 0 || step.kind == Step::Kind::Load ? latency : 0);
 }
 
+/// Runs a product of matrices by four subgroups, which read its factors once for all of them, a
+/// quarter each, in lines without bank conflicts. It ends behind those before it.
+void Warp::multiply(const Step &step) {
+  constexpr int64_t rows = 64, depthBytes = 32, subgroups = 4, run = 16;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const int64_t bytes = (i == 0 ? rows : step.groupColumns) * depthBytes / subgroups;
+    const Number base = get(step.instruction->operands[i], 0, 0);
+    if (base.tag)
+      assume(*step.instruction, "the address of a factor is not computed");
+    const int64_t begin = base.tag ? int64_t(Code::sharedBase) : int64_t(base.bits) / run * run;
+    for (int64_t at = 0; at < bytes; at += run * size) {
+      addresses.clear();
+      for (int64_t lane = 0; lane < std::min<int64_t>(size, (bytes - at) / run); ++lane)
+        addresses.push_back(begin + at + lane * run);
+      Request request;
+      request.site = step.site + i;
+      request.space = Space::Shared;
+      request.addresses = addresses;
+      request.bytes = run;
+      request.subgroup = place.subgroup;
+      request.lanes = size;
+      request.reads = true;
+      listener.request(request);
+    }
+  }
+  clock = std::max(clock, ahead) + step.issue;
+  // Half a clock a column: the rate of the matrix pipe, where no other subgroups share it.
+  products = std::max(products, clock) + double(step.groupColumns) / 2;
+}
+
 void Warp::run(const Step &step, Mask mask) {
   const Instruction &instruction = *step.instruction;
   double latency = latencies[size_t(step.waits)];
@@ -474,6 +504,16 @@ void Warp::run(const Step &step, Mask mask) {
   case Step::Kind::WaitCopies:
     if (groups.size() > size_t(step.groups))
       clock = ahead = std::max({clock, ahead, groups[groups.size() - 1 - size_t(step.groups)]});
+    return;
+  case Step::Kind::Product:
+    return multiply(step);
+  case Step::Kind::CommitProducts:
+    productGroups.push_back(products);
+    return;
+  case Step::Kind::WaitProducts:
+    if (productGroups.size() > size_t(step.groups))
+      clock = ahead =
+          std::max({clock, ahead, productGroups[productGroups.size() - 1 - size_t(step.groups)]});
     return;
   case Step::Kind::Variable:
     return;

@@ -84,6 +84,7 @@ private:
   double access(uint32_t site, Id pointer, Mask mask, uint32_t words = 1);
   void branch(const CodeBlock &block, Mask mask);
   void schedule(const Step &step, double latency);
+  void multiply(const Step &step);
   double getReady(const Step &step) const;
   void assume(const Instruction &instruction, const std::string &what);
 
@@ -109,6 +110,8 @@ private:
   double joinedLatency = 0;  ///< of the last load
   double copies = 0;         ///< when all copies of the open group are there
   std::vector<double> groups;
+  double products = 0; ///< when all products by four subgroups have ended
+  std::vector<double> productGroups;
 };
 
 } // namespace weir::model

@@ -18,7 +18,7 @@ using namespace weir;
 using namespace weir::ptx;
 
 /// Max numbers that bound time and memory; code by compilers has far fewer.
-static constexpr size_t maxText = size_t(1) << 26, maxRegisters = 1 << 20, maxOperands = 64,
+static constexpr size_t maxText = size_t(1) << 26, maxRegisters = 1 << 20, maxOperands = 160,
                         maxStatements = 1 << 20, maxLabels = 1 << 17, maxSymbols = 4096,
                         maxRanges = 64, maxDepth = 64;
 
@@ -340,6 +340,7 @@ void Parser::readRegisters() {
 /// Reads a declaration of variables behind ".shared", for instance.
 void Parser::readVariable(Symbol::Space space) {
   uint32_t width = 0;
+  uint64_t alignment = 1;
   std::string_view word;
   while (true) {
     word = readWord();
@@ -348,7 +349,7 @@ void Parser::readVariable(Symbol::Space space) {
     if (word.front() != '.')
       break;
     if (word == ".align")
-      readNumber();
+      alignment = std::min<uint64_t>(readNumber(), uint64_t(1) << 20);
     else if (word == ".v2" || word == ".v4")
       width = word == ".v2" ? 2 : 4;
     else if (uint32_t bits = getTypeWidth(word.substr(1)))
@@ -358,6 +359,7 @@ void Parser::readVariable(Symbol::Space space) {
   }
   Symbol symbol;
   symbol.space = space;
+  symbol.alignment = int64_t(alignment);
   symbol.bytes = width / 8;
   while (accept('[')) {
     if (accept(']')) {

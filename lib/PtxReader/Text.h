@@ -50,6 +50,7 @@ struct Symbol {
   uint32_t parameter = 0;
   uint32_t width = 0; ///< Param: bits; 0 if it is no number
   int64_t bytes = 0;  ///< 0: unknown
+  int64_t alignment = 1;
 };
 
 /// An entry as it is written.

@@ -535,6 +535,8 @@ void Translator::translate() {
     translateMatrix();
   else if (isOneOf({"bar", "barrier", "membar", "fence"}))
     translateBarrier();
+  else if (name == "wgmma")
+    translateGroupMatrix();
   else if (name == "mbarrier")
     translateObject();
   else if (isOneOf({"fma",        "abs",      "rcp",   "sqrt",      "rsqrt",       "sin",

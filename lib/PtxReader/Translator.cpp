@@ -290,7 +290,10 @@ void Translator::translateBlock(uint32_t number) {
   for (uint32_t i = here.begin; i < here.end; ++i) {
     statement = &entry.statements[i];
     putLine(statement->line);
+    const std::optional<Described> made = describe();
     translate();
+    if (made)
+      described[current[getOperand(0).number]] = *made;
     for (uint32_t target : getRegisters(*statement, true))
       if (!current[target])
         fail("'" + statement->getName() + "' does not write its register");

@@ -87,10 +87,19 @@ private:
   void translateObject();
   void translateCopy();
   void translateMatrix();
+  void translateGroupMatrix();
+  void readDescriptor(const Operand &operand, Id &pointer, std::vector<Id> &strides);
   void translateNamed();
   void loadParameter();
   void loadPart();
   void putPhi(uint32_t block, uint32_t number);
+
+  /// A number that describes a matrix in workgroup memory: its address over 16, and other bits.
+  struct Described {
+    Id address = 0;
+    uint64_t constants = 0;
+  };
+  std::optional<Described> describe();
 
   const Entry &entry;
   const Flow &flow;
@@ -107,6 +116,7 @@ private:
   using Place = std::pair<uint32_t, uint32_t>; ///< block and register
   std::map<Place, Id> ends, phis;
   std::vector<Place> usedPhis;
+  std::map<Id, Described> described;
 };
 
 } // namespace weir::ptx

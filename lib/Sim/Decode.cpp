@@ -17,10 +17,10 @@ static constexpr size_t maxSteps = 1 << 24, maxDepth = 64;
 void Decoder::fail(const Instruction &instruction, const std::string &problem) const {
   if (!options.isPtx)
     module.fail(instruction.word, std::string(getName(instruction.op)) + " " + problem);
-  const size_t name = instruction.op == Op::Named || instruction.op == Op::NamedEffect ? 0
-                      : instruction.op == Op::NamedAtomic || instruction.op == Op::CopyAsync
-                          ? 3
-                          : ~size_t(0);
+  const size_t name = instruction.op == Op::Named || instruction.op == Op::NamedEffect       ? 0
+                      : instruction.op == Op::NamedAtomic || instruction.op == Op::CopyAsync ? 3
+                      : instruction.op == Op::GroupMatrix ? 2
+                                                          : ~size_t(0);
   throw Error(where + ":" + std::to_string(instruction.source.line) + ": " +
               (name == ~size_t(0) ? "the instruction"
                                   : "'" + module.getString(instruction.operands[name]) + "'") +
@@ -481,6 +481,7 @@ void Decoder::decodeCall(const Instruction &instruction) {
 //===----------------------------------------------------------------------===//
 
 void Decoder::decodeInstruction(const Instruction &instruction) {
+  checkSums(instruction);
   switch (getKind(instruction.op)) {
   case OpKind::Plain:
     break;
@@ -601,6 +602,7 @@ Program Decoder::decode(const std::string &name) {
     findRoots(main.function);
     findUnwritten(main.function);
     findMatrices(main.function);
+    findSums(main.function);
   }
   decodeBody(main);
   return std::move(program);

@@ -383,11 +383,15 @@ void Decoder::decodeMeeting(const Instruction &instruction, const std::string &f
 void Decoder::decodeOwn(const Instruction &instruction) {
   if (instruction.op == Op::CopyAsync)
     return decodeCopy(instruction);
+  if (instruction.op == Op::GroupMatrix)
+    return decodeGroupMatrix(instruction);
   const std::string name = module.getString(instruction.operands[0]);
   if (instruction.op == Op::Named)
     return decodeNamed(instruction, name);
   if (name.starts_with("cp.async."))
     return decodeGroup(instruction, name);
+  if (decodeProductOrder(instruction, name))
+    return;
   if (name == "bar.warp.sync" || name == "barrier.warp.sync") {
     Meeting meeting;
     meeting.name = name;

@@ -149,6 +149,11 @@ private:
   spv::Op getAtomic(const Instruction &instruction) const;
   void decodeCopy(const Instruction &instruction);
   void decodeGroup(const Instruction &instruction, const std::string &name);
+  void decodeGroupMatrix(const Instruction &instruction);
+  bool decodeProductOrder(const Instruction &instruction, const std::string &name);
+  void emitProduct(GroupProduct product);
+  void findSums(const spv::Function &function);
+  void checkSums(const Instruction &instruction);
   /// A number of an instruction by its PTX name: a register and its bits.
   struct Sized {
     Register value = 0;
@@ -183,6 +188,7 @@ private:
   std::unordered_map<Id, uint32_t> matrixRows; ///< loads of rows: the lanes that have one
   std::unordered_set<Id> unwritten;            ///< phis of registers that nothing writes
   const Body *body = nullptr;                  ///< the innermost one
+  std::unordered_set<Id> sums;                 ///< of products by four warps, under all names
 };
 
 } // namespace weir::sim

@@ -61,6 +61,7 @@ void Workgroup::startCopy(const LateCopy &copy, Subgroup &subgroup, uint32_t lan
       machine.reportInside(*dispatch, cell.write, write, i * granule);
     if (const Touch *other = findRace(program, cell.reads, write))
       machine.reportInside(*dispatch, *other, write, i * granule);
+    checkReaders(i, write);
     cell = Cell();
     cell.write = write;
     landing[size_t(i)] = uint32_t(pending.size() + 1);
@@ -90,6 +91,7 @@ void Workgroup::land(Pending &copy, const Subgroup &subgroup, uint32_t lane) {
     landing[size_t(i)] = 0;
     cells[size_t(i)] = Cell();
     cells[size_t(i)].write = write;
+    noteWrite(i, write);
     int64_t begin = std::max(i * granule, copy.to);
     int64_t end = std::min((i + 1) * granule, copy.to + copy.bytes);
     std::memcpy(&memory[size_t(begin)], &copy.data[size_t(begin - copy.to)], size_t(end - begin));

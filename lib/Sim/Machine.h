@@ -111,6 +111,7 @@ public:
   /// Whether an address is in the object of an access, or nearer to it than to others.
   bool isNear(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) const;
   void copyLate(const LateCopy &copy, Subgroup &subgroup);
+  void orderProducts(const GroupProduct &product, Subgroup &subgroup);
   void reportInactive(const spv::SourceLine &source, const Subgroup &subgroup, uint32_t lane);
   void reportStranger(const Meeting &meeting, const Subgroup &subgroup, uint32_t lane);
   void reportHang(const std::string &name, const spv::SourceLine &source, const Subgroup &subgroup,
@@ -153,6 +154,16 @@ private:
   std::vector<Pending> pending;
   std::vector<uint32_t> landing; ///< by cell of `memory`: 1 + index of the copy that lands there
   size_t numPending = 0;         ///< that have not landed
+
+  std::vector<float> readFactor(const GroupProduct &product, size_t side, const Subgroup &subgroup,
+                                uint32_t first, uint32_t count, Subgroup::OpenProduct &open);
+  void addProduct(const GroupProduct &product, Subgroup &subgroup);
+  void checkReaders(int64_t cell, const Now &touch);
+  void noteWrite(int64_t cell, const Touch &touch);
+  // Of programs with products. By cell: the number of products that read it, the last of them, and
+  // the number of fences that its writer had passed. By invocation: the fences that it passed.
+  std::vector<uint32_t> reading, writtenAt, fences;
+  std::vector<Touch> readers;
 };
 
 /// Returns where an access is in its operand or space.

@@ -169,6 +169,25 @@ struct LateCopy {
   int64_t pending = 0;       ///< Wait: max number of groups left; -1: none, committed or not
 };
 
+/// A product of matrices in workgroup memory by four warps, what orders such, and uses of its sums.
+struct GroupProduct {
+  enum class Kind { Product, Begin, Commit, Wait, Fence, Use } kind = Kind::Product;
+  /// A factor: blocks of eight lines of 128 bytes, which lie so many bytes apart.
+  struct Side {
+    uint16_t site = 0;
+    int64_t leading = 0, stride = 0;
+    bool isTransposed = false; ///< whether rows or columns, not terms, are neighbours in a line
+  };
+  Side sides[2];
+  bool isBHalf = false;
+  uint32_t columns = 0;
+  Register scale = 0; ///< whether it is added to what the sums hold
+  std::vector<Register> sums, results;
+  int64_t pending = 0; ///< Wait: max number of groups left
+  std::string name;
+  spv::SourceLine source;
+};
+
 /// Lanes that a subgroup's reduction combines for each lane.
 enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
@@ -186,6 +205,7 @@ struct Program {
   std::vector<Matrix> matrices;
   std::vector<CooperativeStep> cooperatives;
   std::vector<LateCopy> copies;
+  std::vector<GroupProduct> products;
   bool isWarp = false;      ///< whether its lanes need not run in lockstep
   bool syncsWarps = false;  ///< whether it has barriers of a warp
   bool hasReadOnly = false; ///< whether a load goes by a path that sees no writes

@@ -51,6 +51,9 @@ void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t
     resetOrder(0);
   if (!program.copies.empty())
     lates.assign(width, {});
+  products.clear();
+  productGroups = 0;
+  hasBegunProducts = false;
   std::fill(privateBytes.begin(), privateBytes.end(), poison);
   std::fill(privateWritten.begin(), privateWritten.end(), 0);
   const std::array<uint32_t, 3> &size = program.localSize;

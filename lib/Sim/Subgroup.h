@@ -69,6 +69,15 @@ public:
   };
   std::vector<Lates> lates; ///< by lane
 
+  /// A product that reads cells of its workgroup's memory until it has been waited for.
+  struct OpenProduct {
+    std::vector<uint32_t> cells;
+    uint32_t group = 0;
+  };
+  std::vector<OpenProduct> products;
+  uint32_t productGroups = 0;
+  bool hasBegunProducts = false; ///< whether no register was written since the last fence
+
   State state = State::Done;
   uint32_t barrier = 0; ///< the barrier that it waits at: index into the program's barriers
 
@@ -128,13 +137,14 @@ private:
 };
 
 /// Return steps that use more than registers: `number` is an index into the program's accesses,
-/// barriers, meetings, matrices or copies.
+/// barriers, meetings, matrices, copies or products.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();
 StepFunction getMeetingStep();
 StepFunction getMatrixStep();
 StepFunction getCooperativeStep();
 StepFunction getCopyStep();
+StepFunction getProductStep();
 /// Returns a step that makes the lanes that execute it now, as bits.
 StepFunction getActiveStep();
 /// Returns a step whose `a` is the value, `b` a lane's number or distance, and `c` is 1 for 64

@@ -182,6 +182,12 @@ void Subgroup::reportStuck() {
   const auto number = size_t(at.number);
   if (at.run == getBarrierStep())
     return workgroup->reportDivergence(program.barriers[number]);
+  if (at.run == getProductStep()) {
+    const GroupProduct &product = program.products[number];
+    return workgroup->reportHang(
+        product.name, product.source, *this, uint32_t(std::countr_zero(first.mask)),
+        uint32_t(std::countr_zero(first.members & getLiving() & ~first.mask)));
+  }
   const bool isMatrix = at.run == getMatrixStep();
   workgroup->reportHang(isMatrix ? program.matrices[number].name : program.meetings[number].name,
                         isMatrix ? program.matrices[number].source

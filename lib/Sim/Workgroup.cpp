@@ -32,6 +32,12 @@ void Workgroup::start(DispatchRun &of, uint64_t index) {
   numPending = 0;
   if (!program.copies.empty())
     landing.assign(cells.size(), 0);
+  if (!program.products.empty()) {
+    reading.assign(cells.size(), 0);
+    writtenAt.assign(cells.size(), 0);
+    readers.assign(cells.size(), Touch());
+    fences.assign(program.localSize[0] * program.localSize[1] * program.localSize[2], 0);
+  }
   std::fill(memory.begin(), memory.end(), poison);
   std::fill(cells.begin(), cells.end(), Cell());
   uint32_t size = program.localSize[0] * program.localSize[1] * program.localSize[2];
@@ -323,6 +329,10 @@ void Workgroup::accessMemory(const AccessSite &access, Subgroup &subgroup) {
         machine.reportInside(*dispatch, cell.write, touch, i * granule);
       if (const Touch *read = findRace(program, cell.reads, touch))
         machine.reportInside(*dispatch, *read, touch, i * granule);
+      if (access.isWrite) {
+        checkReaders(i, touch);
+        noteWrite(i, touch);
+      }
       if (access.isRead && !isWritten)
         machine.reportUnwritten(*dispatch, access, touch, i * granule);
       if (access.isWrite && !access.isAtomic()) {

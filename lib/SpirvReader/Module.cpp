@@ -443,8 +443,10 @@ void Reader::readType(const Instruction &instruction) {
     Type::Kind element = getData(type.element).kind;
     if (element != Type::Kind::Bool && element != Type::Kind::Int && element != Type::Kind::Float)
       fail(instruction, "has elements that are not scalars");
-    if (type.count < 2 || type.count > 16)
-      fail(instruction, "has " + std::to_string(type.count) + " elements, not 2 to 16");
+    // The sums of a product of matrices in PTX are one vector.
+    if (uint32_t most = opcodes == Opcodes::Own ? 128 : 16; type.count < 2 || type.count > most)
+      fail(instruction,
+           "has " + std::to_string(type.count) + " elements, not 2 to " + std::to_string(most));
     break;
   }
   case Op::TypeArray: {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelGate.h"
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -59,6 +60,8 @@ static bool hasPtxInstructions(Operation *op) {
 bool PtxGate::isOwnVector(VectorType type) const {
   Type element = type.getElementType();
   bool isHalf = element.isF16() || element.isBF16();
+  if (type.getRank() == 1 && element.isF32()) // an invocation's sums of a product by four subgroups
+    return type.getNumElements() % 4 == 0 && type.getNumElements() <= 128;
   if (type.getRank() == 1)
     return isHalf && type.getNumElements() * 16 == vectorBits;
   if (type.getRank() != 2 || (!isHalf && !element.isF32()))
@@ -109,6 +112,11 @@ std::string PtxGate::findOperationError(Operation *op) {
                ? name + " needs an sm of " + std::to_string(matrixSm) + "; target " + profile.name +
                      " has " + std::to_string(profile.sm)
                : "";
+  if (isa<schedule::GroupProductOp, NVVM::WgmmaFenceAlignedOp, NVVM::WgmmaGroupSyncAlignedOp,
+          NVVM::WgmmaWaitGroupSyncOp>(op))
+    return profile.isSmExact ? ""
+                             : name + " needs target cuda:sm_90a; target " + profile.name +
+                                   " is of " + profile.getChip();
   if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
       atomic && isa<FloatType>(atomic.getValue().getType()))
     return name + " of floats leaves the order of the sum open";

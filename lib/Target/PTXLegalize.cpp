@@ -70,7 +70,9 @@ static SmallVector<int64_t> placeWorkgroupMemory(gpu::GPUFuncOp kernel) {
 
 int64_t weir::getLaunchMemory(gpu::GPUFuncOp kernel) {
   int64_t bytes = placeWorkgroupMemory(kernel).back();
-  return bytes > maxDeclaredMemory ? bytes : 0;
+  auto isProduct = [](schedule::GroupProductOp) { return WalkResult::interrupt(); };
+  // Products need lines of 128 bytes whose places in blocks are known.
+  return bytes > maxDeclaredMemory || kernel.walk(isProduct).wasInterrupted() ? bytes : 0;
 }
 
 /// Makes all variables of workgroup memory parts of the one that the launch gives the kernel.

@@ -245,6 +245,22 @@ static void checkMemory(const Subject &subject, const Launch &launch, spv::Memor
     facts.taken.push_back("that no two invocations race for " + name + getReason(launch));
 }
 
+/// Checks that registers of products of matrices are used only when these have ended.
+static void checkRegisters(const Subject &subject, const Launch &launch, Facts &facts) {
+  const spv::AddressMap &map = *launch.code.map;
+  if (!map.hasProducts)
+    return;
+  for (const spv::RegisterHazard &hazard : map.registerHazards) {
+    const std::string where = launch.code.describe(hazard.word, hazard.source);
+    if (hazard.isCertain)
+      throw Counterexample{"in " + subject.describe(launch.dispatch) + " an instruction (" + where +
+                           ") " + hazard.what};
+    facts.taken.push_back("that on no way an instruction of @" + launch.kernel.name + " (" + where +
+                          ") " + hazard.what);
+  }
+  facts.proved += map.problem.empty() && map.registerHazards.empty();
+}
+
 Facts verifier::checkRaces(const Subject &subject) {
   Facts facts;
   for (const Launch &launch : subject.launches) {
@@ -253,6 +269,7 @@ Facts verifier::checkRaces(const Subject &subject) {
                   nameOperand(launch, i), facts);
     if (!launch.code.map)
       continue;
+    checkRegisters(subject, launch, facts);
     std::set<uint32_t> variables;
     for (const spv::MemoryAccess &access : launch.code.map->accesses)
       if (access.root == spv::MemoryAccess::Root::Shared && variables.insert(access.binding).second)

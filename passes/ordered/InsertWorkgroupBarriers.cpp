@@ -2,7 +2,9 @@
 
 #include "passes/ordered/WorkgroupBarriers.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
@@ -113,6 +115,14 @@ LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRace
       Value group = nvgpu::DeviceAsyncCreateGroupOp::create(
           builder, loc, nvgpu::DeviceAsyncTokenType::get(builder.getContext()), ValueRange());
       nvgpu::DeviceAsyncWaitOp::create(builder, loc, group, builder.getI32IntegerAttr(0));
+      if (kernel.walk([](schedule::GroupProductOp) { return WalkResult::interrupt(); })
+              .wasInterrupted()) {
+        NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
+        NVVM::WgmmaWaitGroupSyncOp::create(builder, loc, 0);
+        NVVM::FenceProxyOp::create(
+            builder, loc, NVVM::ProxyKind::async_shared,
+            NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+      }
     }
     gpu::BarrierOp::create(builder, barrier.before->getLoc());
     isChanged = true;

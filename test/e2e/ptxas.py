@@ -1,6 +1,7 @@
 """Assembles PTX with NVIDIA's ptxas, which `scripts/setup` installs."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import zipfile
@@ -26,8 +27,9 @@ def assemble(text, folder):
         return
     source = folder / "kernel.ptx"
     source.write_text(text)
-    for gpu in GPUS:
-        if f".target {GPUS[1]}" in text and gpu != GPUS[1]:
+    exact = re.search(r"\.target (sm_\d+a)", text)  # runs on no other
+    for gpu in [exact[1]] if exact else GPUS:
+        if not exact and f".target {GPUS[1]}" in text and gpu != GPUS[1]:
             continue  # what is for a newer GPU
         done = subprocess.run([PTXAS, f"-arch={gpu}", "-o", folder / "kernel.cubin", source],
                               capture_output=True, text=True)

@@ -27,7 +27,8 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
   int64_t newest = 0;
   for (const Profile *profile : artifact.findProfiles(device.target)) {
     newest = std::max(newest, profile->sm);
-    if (profile->sm <= device.sm && (!best || getRank(*profile) > getRank(*best)))
+    const bool runs = profile->isSmExact ? profile->sm == device.sm : profile->sm <= device.sm;
+    if (runs && (!best || getRank(*profile) > getRank(*best)))
       best = profile;
   }
   const std::string target = device.target;

@@ -50,6 +50,9 @@ struct MemoryAccess {
   bool isPrivate = false;
   /// Whether it is of a copy that lands at some time before its invocation has waited for it.
   bool isLate = false;
+  /// Whether it is by a product of matrices, which reads by another proxy than invocations write
+  /// by, and until it has been waited for.
+  bool isAsync = false;
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
   int64_t alignment = 1;         ///< bytes, as the accessed type needs
@@ -84,6 +87,9 @@ struct BarrierSite {
   /// Words of the copies that an invocation may come here with before it has waited for them, and
   /// of those among them that no way here waits for.
   std::vector<uint32_t> inFlight, neverLanded;
+  /// Words of the writes that an invocation may come here with before a fence has ordered them for
+  /// products of matrices, and of those among them for which no way here has one.
+  std::vector<uint32_t> unfenced, neverFenced;
   uint32_t word = 0;
   SourceLine source;
 };
@@ -99,12 +105,23 @@ struct LaneSite {
   SourceLine source;
 };
 
+/// An instruction that uses registers of products of matrices which may still be on their way, or
+/// adds to registers that may still change.
+struct RegisterHazard {
+  uint32_t word = 0;
+  SourceLine source;
+  bool isCertain = false; ///< on all ways
+  const char *what = "";
+};
+
 struct AddressMap {
   Atoms atoms;
   std::vector<Loop> loops;
   std::vector<MemoryAccess> accesses; ///< in order of position, without those that never run
   std::vector<BarrierSite> barriers;
   std::vector<LaneSite> laneSites;
+  bool hasProducts = false; ///< of matrices in workgroup memory
+  std::vector<RegisterHazard> registerHazards;
   Launch launch;
   std::array<int64_t, 3> localSize = {1, 1, 1}; ///< invocations of a workgroup
   /// Atoms that identify a workgroup; an invocation in it by local ids; and an invocation in it
