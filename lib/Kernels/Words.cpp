@@ -68,8 +68,8 @@ private:
   void storeWide(OpBuilder &b, memref::StoreOp op);
 
   Value at(OpBuilder &b, Location loc, Value index, int64_t factor, int64_t offset = 0) {
-    Value place = arith::MulIOp::create(b, loc, index,
-                                        arith::ConstantIndexOp::create(b, loc, factor));
+    Value place =
+        arith::MulIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, factor));
     return offset ? arith::AddIOp::create(b, loc, place,
                                           arith::ConstantIndexOp::create(b, loc, offset))
                         .getResult()
@@ -133,8 +133,8 @@ void WordMemory::storeWide(OpBuilder &b, memref::StoreOp op) {
   auto vector = dyn_cast<VectorType>(op.getValueToStore().getType());
   if (vector)
     word = vector.clone(word);
-  auto halves = UnrealizedConversionCastOp::create(b, loc, TypeRange{word, word},
-                                                   op.getValueToStore());
+  auto halves =
+      UnrealizedConversionCastOp::create(b, loc, TypeRange{word, word}, op.getValueToStore());
   Value low = halves.getResult(0), high = halves.getResult(1);
   auto put = [&](Value value, Value place) {
     memref::StoreOp::create(b, loc, value, memory, place);
@@ -166,8 +166,8 @@ Value WordMemory::loadPacked(OpBuilder &b, memref::LoadOp op) {
   if (int64_t words = getWholeWords(element)) {
     Value all = memref::LoadOp::create(b, loc, memory, index);
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      Value word = words == 1 ? all
-                              : vector::ExtractOp::create(b, loc, all, lane / perWord).getResult();
+      Value word =
+          words == 1 ? all : vector::ExtractOp::create(b, loc, all, lane / perWord).getResult();
       if (lane % perWord)
         word = w.right(word, uint32_t(lane % perWord * bits));
       elements.push_back(lane % perWord == perWord - 1 ? word : w.mask(word, ones));
@@ -271,7 +271,8 @@ LogicalResult weir::storeInWords(gpu::GPUFuncOp kernel, ArrayRef<WordForm> forms
   kernel.walk([&](memref::AllocaOp op) { memories.emplace_back(op, WordForm::Apart); });
   for (auto [memory, form] : memories) {
     auto type = dyn_cast<MemRefType>(memory.getType());
-    if (!type || (!lacking.isShort(type.getElementType()) && !lacking.isWide(type.getElementType())))
+    if (!type ||
+        (!lacking.isShort(type.getElementType()) && !lacking.isWide(type.getElementType())))
       continue;
     auto argument = dyn_cast<BlockArgument>(memory);
     if (argument && argument.getArgNumber() < inputs && form == WordForm::Apart &&

@@ -124,9 +124,8 @@ bool StoreInWords::storesWhole(ArrayRef<Use> uses) {
       return true;
     gpu::GPUFuncOp kernel = getKernel(use.dispatch);
     schedule::EffectAttr effect = getEffect(kernel, use.operand);
-    bool isAligned = !effect || llvm::all_of(effect.getSlice().take_front(3), [](int64_t bytes) {
-      return bytes % wordBytes == 0;
-    });
+    bool isAligned = !effect || llvm::all_of(effect.getSlice().take_front(3),
+                                             [](int64_t bytes) { return bytes % wordBytes == 0; });
     return isAligned && storesWholeWords(kernel, use.operand);
   });
 }
@@ -205,8 +204,8 @@ gpu::GPUFuncOp StoreInWords::getCopyKernel(bool packs, int64_t count, unsigned b
       if (part)
         element = arith::AddIOp::create(b, element, index(part));
       bool mayEnd = count % perWord && part >= count % perWord;
-      Value last = mayEnd ? arith::MinUIOp::create(b, element, index(count - 1)).getResult()
-                          : element;
+      Value last =
+          mayEnd ? arith::MinUIOp::create(b, element, index(count - 1)).getResult() : element;
       Value value = memref::LoadOp::create(b, from, ValueRange(last));
       value = arith::AndIOp::create(b, value, ones);
       if (mayEnd) {
@@ -261,7 +260,9 @@ void StoreInWords::stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &
   auto type = cast<MemRefType>(argument.getType());
   int64_t count = type.getDimSize(0);
   unsigned bits = getBits(argument);
-  builder.setInsertionPointToStart(&function.getBody().front());
+  // Behind the buffers of the graph's values, which tools find by their order.
+  auto commands = *function.getOps<schedule::CommandsOp>().begin();
+  builder.setInsertionPoint(commands);
   Value buffer = memref::AllocOp::create(builder, argument.getLoc(), type);
   argument.replaceAllUsesWith(buffer);
   placeApart(buffer, uses, builder);
@@ -275,8 +276,8 @@ void StoreInWords::stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &
   // the argument's bytes.
   BlockArgument packed = argument;
   for (BlockArgument other : function.getArguments())
-    if (auto lender = function.getArgAttrOfType<IntegerAttr>(other.getArgNumber(),
-                                                             schedule::donatedAttrName);
+    if (auto lender =
+            function.getArgAttrOfType<IntegerAttr>(other.getArgNumber(), schedule::donatedAttrName);
         lender && lender.getInt() == argument.getArgNumber()) {
       function.removeArgAttr(other.getArgNumber(), schedule::donatedAttrName);
       packed = other;
@@ -293,7 +294,7 @@ LogicalResult StoreInWords::checkFloats(func::FuncOp function) {
     return success();
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto memory = dyn_cast<MemRefType>(type);
-    if (!memory || !memory.getElementType().isF64())
+    if (!memory || !memory.getElementType().isF64() || function.getArgument(index).use_empty())
       continue;
     bool isResult = bool(function.getArgAttr(index, schedule::resultAttrName));
     return function.emitError() << "function @" << function.getName() << " has "
