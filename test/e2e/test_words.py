@@ -310,3 +310,17 @@ def test_bytes_of_one_word_are_a_race(weir, word, is_race):
                           cwd=weir.folder, capture_output=True, text=True)
     assert ("write the same bytes by this instruction" in done.stderr) == is_race, done.stderr
     assert (done.returncode != 0) == is_race, done.stderr
+
+
+@pytest.mark.skipif(not SECOND_DRIVER, reason="there is no second driver; Debian's package is chromium-common")
+def test_a_device_is_named(weir):
+    """Of two drivers either one, by a part of its device's name."""
+    compile_small(weir, make_map(["i64"], ["i64"], "    linalg.yield %v0 : i64", 5))
+    first = weir.run("devices", "--api=vulkan").splitlines()[1]
+    own = json.loads(weir.run("devices", "--api=vulkan", "--json"))[0]["name"]
+    second = json.loads(weir.run("devices", "--api=vulkan", "--json", driver=SECOND_DRIVER))[0]["name"]
+    assert own in first and own != second
+    both = f"{SECOND_DRIVER}:{':'.join(map(str, pathlib.Path('/usr/share/vulkan/icd.d').glob('lvp_icd*.json')))}"
+    weir.run("run", "minimum.weir", f"--device=vulkan:{second[:8].upper()}", "--random-inputs=1", driver=both)
+    weir.run("run", "small.weir", f"--device=vulkan:{own[:8].upper()}", "--random-inputs=1", driver=both)
+    weir.run("run", "small.weir", f"--device=vulkan:{second[:8]}", "--random-inputs=1", driver=both, status=2)
