@@ -331,7 +331,8 @@ LogicalResult weir::narrowKernel(gpu::GPUFuncOp kernel) {
       return;
     hasProblems = true;
     op->emitError() << "kernel @" << kernel.getName()
-                    << " computes in f64, which the target lacks, and " << problem;
+                    << " computes in f64, which the target lacks, and " << problem
+                    << "; compile for a profile with float64, or compute it in f32 in the graph";
   });
   if (hasProblems)
     return failure();

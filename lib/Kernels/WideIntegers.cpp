@@ -56,6 +56,21 @@ Halves WordBuilder::mul(Halves x, Halves y) {
   return {mul(x.low, y.low), high};
 }
 
+std::pair<Halves, Halves> WordBuilder::mulExtended(Halves x, Halves y, bool isSigned) {
+  Value none = number(0);
+  auto extend = [&](Value word) -> Halves { return {word, none}; };
+  auto product = [&](Value a, Value b) { return mul(extend(a), extend(b)); };
+  Halves first = product(x.low, y.low), second = product(x.low, y.high);
+  Halves third = product(x.high, y.low), last = product(x.high, y.high);
+  Halves middle = add(add(extend(first.high), extend(second.low)), extend(third.low));
+  Halves high = add(add(last, extend(second.high)), add(extend(third.high), extend(middle.high)));
+  if (isSigned) { // a negative factor counts 2^64 too much
+    high = sub(high, choose(isNegative(x), y, pair(0)));
+    high = sub(high, choose(isNegative(y), x, pair(0)));
+  }
+  return {{first.low, middle.low}, high};
+}
+
 Value WordBuilder::compare(Predicate predicate, Halves x, Halves y) {
   Value isEqual = compare(Predicate::eq, x.high, y.high);
   switch (predicate) {

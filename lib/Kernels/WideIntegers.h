@@ -59,6 +59,8 @@ public:
   Halves add(Halves x, Halves y);
   Halves sub(Halves x, Halves y);
   Halves mul(Halves x, Halves y);
+  /// Returns the lower and the upper 64 bits of a product.
+  std::pair<Halves, Halves> mulExtended(Halves x, Halves y, bool isSigned);
   Halves negate(Halves x) { return sub(pair(0), x); }
   template <typename Op> Halves each(Halves x, Halves y) {
     return {make<Op>(x.low, y.low), make<Op>(x.high, y.high)};

@@ -67,6 +67,11 @@ static bool isArithmetic(Operation *op) {
              arith::MaxUIOp, arith::MaxSIOp, math::AbsIOp, math::CountLeadingZerosOp>(op);
 }
 
+/// Whether an op has more bits in two results than in one.
+static bool isExtended(Operation *op) {
+  return isa<arith::AddUIExtendedOp, arith::MulUIExtendedOp, arith::MulSIExtendedOp>(op);
+}
+
 static bool isCast(Operation *op) {
   return isa<arith::ExtUIOp, arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp,
              arith::IndexCastUIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp,
@@ -75,7 +80,7 @@ static bool isCast(Operation *op) {
 
 /// Returns the reason why an op on lacking integers cannot be rewritten, or nothing.
 static std::string findProblem(Operation *op) {
-  bool hasForm = movesOnly(op) || isArithmetic(op) || isCast(op) ||
+  bool hasForm = movesOnly(op) || isArithmetic(op) || isExtended(op) || isCast(op) ||
                  isa<arith::ConstantOp, arith::CmpIOp, UnrealizedConversionCastOp, scf::ForOp,
                      scf::IfOp, scf::YieldOp>(op);
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
@@ -222,6 +227,29 @@ static Halves computeWide(WordBuilder &w, Operation *op, Halves x, Halves y) {
       .Case([&](math::CountLeadingZerosOp) { return Halves{w.countLeadingZeros(x), w.number(0)}; });
 }
 
+/// Computes both results of an op on short integers of `bits`, in words.
+static SmallVector<SmallVector<Value>> computeShortExtended(WordBuilder &w, Operation *op, Value x,
+                                                            Value y, unsigned bits) {
+  if (isa<arith::AddUIExtendedOp>(op)) {
+    Value sum = w.add(x, y);
+    Value carries = w.compare(arith::CmpIPredicate::ne, w.right(sum, bits), w.number(0));
+    return {{clearAbove(w, sum, bits)}, {carries}};
+  }
+  bool extends = isa<arith::MulSIExtendedOp>(op);
+  Value product = extends ? w.mul(extendSign(w, x, bits), extendSign(w, y, bits)) : w.mul(x, y);
+  return {{clearAbove(w, product, bits)}, {clearAbove(w, w.right(product, bits), bits)}};
+}
+
+static SmallVector<SmallVector<Value>> computeWideExtended(WordBuilder &w, Operation *op, Halves x,
+                                                           Halves y) {
+  if (isa<arith::AddUIExtendedOp>(op)) {
+    Halves sum = w.add(x, y);
+    return {{sum.low, sum.high}, {w.compare(arith::CmpIPredicate::ult, sum, x)}};
+  }
+  auto [low, high] = w.mulExtended(x, y, isa<arith::MulSIExtendedOp>(op));
+  return {{low.low, low.high}, {high.low, high.high}};
+}
+
 /// Returns an integer of any width, of an index or of a bit as two words. `bits` are those of the
 /// words that hold it, 64 for two.
 static Halves widen(WordBuilder &w, ValueRange value, unsigned bits, bool isSigned) {
@@ -329,6 +357,14 @@ LogicalResult RewriteOperation::matchAndRewrite(Operation *op, ArrayRef<ValueRan
   }
   if (isCast(op))
     return replace(convert(w, op, operands.front(), words));
+  if (isExtended(op)) {
+    bool isShort = words.isShort(type);
+    rewriter.replaceOpWithMultiple(
+        op, isShort ? computeShortExtended(w, op, operands[0][0], operands[1][0], getBits(type))
+                    : computeWideExtended(w, op, {operands[0][0], operands[0][1]},
+                                          {operands[1][0], operands[1][1]}));
+    return success();
+  }
   if (!isArithmetic(op) && !isa<arith::CmpIOp>(op))
     return failure();
   if (words.isShort(type)) {

@@ -260,7 +260,9 @@ void StoreInWords::stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &
   auto type = cast<MemRefType>(argument.getType());
   int64_t count = type.getDimSize(0);
   unsigned bits = getBits(argument);
-  builder.setInsertionPointToStart(&function.getBody().front());
+  // Behind the buffers of the graph's values, which tools find by their order.
+  auto commands = *function.getOps<schedule::CommandsOp>().begin();
+  builder.setInsertionPoint(commands);
   Value buffer = memref::AllocOp::create(builder, argument.getLoc(), type);
   argument.replaceAllUsesWith(buffer);
   placeApart(buffer, uses, builder);
@@ -292,7 +294,7 @@ LogicalResult StoreInWords::checkFloats(func::FuncOp function) {
     return success();
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto memory = dyn_cast<MemRefType>(type);
-    if (!memory || !memory.getElementType().isF64())
+    if (!memory || !memory.getElementType().isF64() || function.getArgument(index).use_empty())
       continue;
     bool isResult = bool(function.getArgAttr(index, schedule::resultAttrName));
     return function.emitError() << "function @" << function.getName() << " has "

@@ -20,7 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/random"))
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
 CPUS = os.environ.get("WEIR_CPUS")  # profiles of cpu that every graph is run with; default: one of them
-SECOND_DRIVER = next(map(str, (ROOT / "build/swiftshader").glob("*.json")), None)  # that scripts/setup installs
+# The manifest of a Vulkan driver beside the default one, None for none: SwiftShader, which has no integers of 8, 16 and
+# 64 bits and no f64.
+SECOND_DRIVER = os.environ.get("WEIR_SECOND_DRIVER", "/usr/lib/chromium/vk_swiftshader_icd.json")
+SECOND_DRIVER = SECOND_DRIVER if os.path.exists(SECOND_DRIVER) else None
+ALL_ON_SECOND = bool(os.environ.get("WEIR_ALL_ON_SECOND"))  # every graph that is compared; default: those of test_words
 KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run elsewhere
 
 
@@ -74,6 +78,7 @@ class Weir:
         self.folder = folder
         self.cpus = CPUS.split(",") if CPUS else []  # none: one for each graph
         self.isas = {}  # by artifact for the CPU, the instruction sets that it has code for
+        self.sources = {}  # by artifact, what it was compiled from without a target: the graph and flags
         self.examples = ROOT / "examples"
 
     def run(self, *arguments, validated=False, status=0, driver=None):
@@ -92,6 +97,9 @@ class Weir:
     def compile(self, source, name="a", *flags):
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
+        self.sources.pop(artifact, None)
+        if not any(str(flag).startswith("--target") for flag in flags):
+            self.sources[artifact] = (source, flags)
         if not any(str(flag).startswith("--target") for flag in flags):
             isas = self.isas[get_cpu(artifact)] = self.cpus or [choose_isa(self.folder / source)]
             targets = ",".join(f"cpu:{self.choose_profile(isa, self.folder / source)}" for isa in isas)
@@ -127,9 +135,25 @@ class Weir:
         for isa in self.isas.get(get_cpu(artifact), []):
             self.run("run", get_cpu(artifact), f"--device=cpu:{isa}", *inputs, f"--compare={expected}",
                      f"--tolerance={tolerance}")
+        if ALL_ON_SECOND and artifact in self.sources:
+            self.compare_on_second(artifact, inputs, tolerance)
         if KEEP and get_cuda(artifact).exists():
             keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output
+
+    def compare_on_second(self, artifact, inputs, tolerance):
+        """Runs code of the smallest profile on the second driver against what the f64 reference has just written, and
+        on the simulator. A graph with f64 may be refused."""
+        source, flags = self.sources[artifact]
+        small, output = artifact.with_suffix(".minimum.weir"), self.folder / "second.safetensors"
+        command = [BIN / "weir", "compile", source, "--target=vulkan:minimum", "-o", small, *flags]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        if done.returncode == 2 and "f64" in done.stderr + (self.folder / source).read_text():
+            return
+        assert done.returncode == 0, done.stderr
+        self.run("run", small, *inputs, f"--compare={self.folder / 'expected.safetensors'}", f"--tolerance={tolerance}",
+                 f"--output={output}", driver=SECOND_DRIVER)
+        self.simulate(small, inputs, output)
 
     def simulate(self, artifact, inputs, expected, *flags):
         """Runs on the simulator, which has nothing to report and the same bits, signs

@@ -121,6 +121,31 @@ def test_integer_arithmetic(weir, element):
 
 
 @pytest.mark.parametrize("element", WIDTHS)
+def test_extended_arithmetic(weir, element):
+    """Results with more bits than an operand."""
+    dtype = WIDTHS[element]
+    x, y = get_edges(dtype)
+    bits = 8 * numpy.dtype(dtype).itemsize
+    ones = (1 << bits) - 1
+    fold = lambda numbers: numpy.array([(number & ones) - ((number & ones) >> (bits - 1) << bits) for number in numbers], dtype)
+    pairs = [(int(a), int(b)) for a, b in zip(x, y)]
+    unsigned = [(a & ones, b & ones) for a, b in pairs]
+    expected = [fold(a + b for a, b in unsigned), numpy.array([a + b > ones for a, b in unsigned]),
+                fold(a * b for a, b in unsigned), fold(a * b >> bits for a, b in unsigned),
+                fold(a * b for a, b in pairs), fold(a * b >> bits for a, b in pairs)]
+    body = f"""    %s, %c = arith.addui_extended %v0, %v1 : {element}, i1
+    %ul, %uh = arith.mului_extended %v0, %v1 : {element}
+    %sl, %sh = arith.mulsi_extended %v0, %v1 : {element}
+    linalg.yield %s, %c, %ul, %uh, %sl, %sh : {element}, i1, {element}, {element}, {element}, {element}"""
+    compile_small(weir, make_map([element] * 2, [element, "i1", *[element] * 4], body, len(x)))
+    save_file({"arg0": x, "arg1": y}, weir.folder / "in.safetensors")
+    for where, found in run_everywhere(weir, "--input=in.safetensors"):
+        for i, values in enumerate(expected):
+            same = found[f"result{i}"] == values
+            assert same.all(), f"result {i} of {x[~same][0]}, {y[~same][0]} on {where}"
+
+
+@pytest.mark.parametrize("element", WIDTHS)
 def test_integers_and_floats(weir, element):
     """Ties, and numbers on both sides of one, are rounded once; floats are cut."""
     dtype = WIDTHS[element]
@@ -183,6 +208,50 @@ def test_rows_in_place(weir, element):
         assert found == expected, where
 
 
+STEPS = """func.func @f(%x: tensor<5x7xf16>) -> (tensor<5xf16>) {
+  %e = tensor.empty() : tensor<5x7xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(a,b)->(a,b)>, affine_map<(a,b)->(a,b)>], iterator_types=["parallel","parallel"]} ins(%x : tensor<5x7xf16>) outs(%e : tensor<5x7xf32>) attrs = {weir.no_fuse} {
+  ^bb0(%i: f16, %o: f32):
+    %a = arith.extf %i : f16 to f32
+    linalg.yield %a : f32
+  } -> tensor<5x7xf32>
+  %z = arith.constant dense<0.0> : tensor<5xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a,b)->(a,b)>, affine_map<(a,b)->(a)>], iterator_types=["parallel","reduction"]} ins(%w : tensor<5x7xf32>) outs(%z : tensor<5xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %a = arith.addf %i, %o : f32
+    linalg.yield %a : f32
+  } -> tensor<5xf32>
+  %e2 = tensor.empty() : tensor<5xf16>
+  %t = linalg.generic {indexing_maps = [affine_map<(a)->(a)>, affine_map<(a)->(a)>], iterator_types=["parallel"]} ins(%s : tensor<5xf32>) outs(%e2 : tensor<5xf16>) {
+  ^bb0(%i: f32, %o: f16):
+    %a = arith.truncf %i : f32 to f16
+    linalg.yield %a : f16
+  } -> tensor<5xf16>
+  %e3 = tensor.empty() : tensor<5xf16>
+  %u = linalg.generic {indexing_maps = [affine_map<(a)->(a)>, affine_map<(a)->(a)>], iterator_types=["parallel"]} ins(%t : tensor<5xf16>) outs(%e3 : tensor<5xf16>) attrs = {weir.no_fuse} {
+  ^bb0(%i: f16, %o: f16):
+    %a = arith.negf %i : f16
+    linalg.yield %a : f16
+  } -> tensor<5xf16>
+  return %u : tensor<5xf16>
+}
+"""
+
+
+@pytest.mark.parametrize("device", ["vulkan", "sim"])
+def test_values_of_words(weir, device):
+    """Tools find the elements in words: right ones, and the first infinity."""
+    compile_small(weir, STEPS)
+    assert "values: all 3 that dispatches write are the reference's" in \
+        weir.run("run", "small.weir", f"--device={device}", "--random-inputs=1", "--check-values")
+    x = numpy.zeros((5, 7), numpy.float16)
+    x[3] = 60000
+    save_file({"arg0": x}, weir.folder / "in.safetensors")
+    text = weir.run("run", "small.weir", f"--device={device}", "--input=in.safetensors", "--check-values",
+                    status=1)
+    assert "element 3 is inf" in text and "the first that deviates from the reference, in 'value1'" in text, text
+
+
 @pytest.mark.parametrize("seed", [*range(6, 14), 22, 27])
 def test_random_graphs(weir, seed):
     text = make(seed, differentiable=seed % 2 == 0).text()
@@ -201,7 +270,7 @@ RACE = """#g = #gpu.address_space<global>
 module attributes {gpu.container_module} {
   gpu.module @k {
     gpu.func @k(%x: memref<8xi32, #g> {schedule.effect = #schedule.effect<read>},
-                %y: memref<2xi32, #g> {schedule.effect = #schedule.effect<update>})
+                %y: memref<2xi32, #g> {schedule.effect = #schedule.effect<write, covers_all = true>})
         kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
       %i = gpu.thread_id x
       %c4 = arith.constant 4 : index
@@ -216,15 +285,12 @@ module attributes {gpu.container_module} {
       %byte = arith.shli %a, %by : i32
       %inside = arith.cmpi ult, %word, %two : index
       scf.if %inside {
-        %old = memref.load %y[%word] : memref<2xi32, #g>
-        %new = arith.ori %old, %byte : i32
-        memref.store %new, %y[%word] : memref<2xi32, #g>
+        memref.store %byte, %y[%word] : memref<2xi32, #g>
       }
       gpu.return
     }
   }
-  func.func @f(%x: memref<8xi32>, %y: memref<2xi32> {weir.donate}, %z: memref<2xi32> {weir.result, weir.donated = 1 : i64})
-      attributes {weir.entry} {
+  func.func @f(%x: memref<8xi32>, %y: memref<2xi32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
       schedule.dispatch @k::@k [1, 1, 1] (%x, %y) : (memref<8xi32>, memref<2xi32>)
     }
@@ -244,3 +310,17 @@ def test_bytes_of_one_word_are_a_race(weir, word, is_race):
                           cwd=weir.folder, capture_output=True, text=True)
     assert ("write the same bytes by this instruction" in done.stderr) == is_race, done.stderr
     assert (done.returncode != 0) == is_race, done.stderr
+
+
+@pytest.mark.skipif(not SECOND_DRIVER, reason="there is no second driver; Debian's package is chromium-common")
+def test_a_device_is_named(weir):
+    """Of two drivers either one, by a part of its device's name."""
+    compile_small(weir, make_map(["i64"], ["i64"], "    linalg.yield %v0 : i64", 5))
+    first = weir.run("devices", "--api=vulkan").splitlines()[1]
+    own = json.loads(weir.run("devices", "--api=vulkan", "--json"))[0]["name"]
+    second = json.loads(weir.run("devices", "--api=vulkan", "--json", driver=SECOND_DRIVER))[0]["name"]
+    assert own in first and own != second
+    both = f"{SECOND_DRIVER}:{':'.join(map(str, pathlib.Path('/usr/share/vulkan/icd.d').glob('lvp_icd*.json')))}"
+    weir.run("run", "minimum.weir", f"--device=vulkan:{second[:8].upper()}", "--random-inputs=1", driver=both)
+    weir.run("run", "small.weir", f"--device=vulkan:{own[:8].upper()}", "--random-inputs=1", driver=both)
+    weir.run("run", "small.weir", f"--device=vulkan:{second[:8]}", "--random-inputs=1", driver=both, status=2)

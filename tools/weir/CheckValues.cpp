@@ -107,7 +107,7 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
   std::vector<TensorSpec> types;
   for (const Tensor &value : reference.written)
     types.push_back(value.spec);
-  std::vector<int64_t> numbers = findValues(*plan, types, path);
+  std::vector<int64_t> numbers = findValues(*plan, types, *profile, path);
 
   std::vector<int64_t> made(plan->values.size(), -1); // by value: index in the reference, or -1
   for (size_t i = 0; i < numbers.size(); ++i)

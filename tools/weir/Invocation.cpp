@@ -3,6 +3,7 @@
 #include "Invocation.h"
 
 #include <algorithm>
+#include <cctype>
 
 using namespace weir;
 using namespace weir::tool;
@@ -33,7 +34,8 @@ std::vector<int64_t> tool::getCarried(const EntrySpec &entry) {
 }
 
 bool tool::isDevice(const std::string &name) {
-  return name == "vulkan" || name == "cuda" || name == "cpu" || name.starts_with("cpu:");
+  std::string api = name.substr(0, name.find(':'));
+  return api == "vulkan" || api == "cuda" || api == "cpu";
 }
 
 void tool::requireCode(const Artifact &artifact, const std::string &path,
@@ -41,6 +43,44 @@ void tool::requireCode(const Artifact &artifact, const std::string &path,
   std::string api = device.substr(0, device.find(':'));
   if (artifact.findProfiles(api).empty())
     throw Error(path + " holds no code for " + api + "; compile it with --target=" + api);
+}
+
+static std::string toLower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  return text;
+}
+
+/// Opens the device that a name stands for: the first of its API, or the one that a number or a
+/// part of its own name says.
+static DeviceHandle openNamed(const std::string &name) {
+  size_t colon = name.find(':');
+  std::string api = name.substr(0, colon);
+  if (colon == std::string::npos || api == "cpu")
+    return openDevice(name, 0);
+  std::string wanted = name.substr(colon + 1);
+  if (!wanted.empty() && wanted.size() < 6 &&
+      wanted.find_first_not_of("0123456789") == std::string::npos)
+    return openDevice(api, std::stoul(wanted));
+  size_t count = 0;
+  check(weir_device_count(api.c_str(), &count));
+  DeviceHandle found;
+  std::string known;
+  for (size_t i = 0; i < count; ++i) {
+    DeviceHandle device = openDevice(api, i);
+    std::string own = weir_device_name(device.get());
+    known += (i ? ", " : "") + std::to_string(i) + " (" + own + ")";
+    if (wanted.empty() || toLower(own).find(toLower(wanted)) == std::string::npos)
+      continue;
+    if (found)
+      throw Error("--device=" + name +
+                  ": more than one device has such a name; name one by its "
+                  "index, as `weir devices` lists them");
+    found = std::move(device);
+  }
+  if (!found)
+    throw Error("--device=" + name + ": no device has such a name; there are " + known);
+  return found;
 }
 
 /// Whether this machine's first device of an API is a GPU.
@@ -70,7 +110,7 @@ Invocation::Invocation(const std::string &api, const std::string &path, const En
   weir_artifact *opened = nullptr;
   check(weir_artifact_open(path.c_str(), &opened));
   ArtifactHandle artifact(opened);
-  device = openDevice(api, 0);
+  device = openNamed(api);
   weir_program *loaded = nullptr;
   check(weir_program_load(device.get(), artifact.get(), &loaded));
   program.reset(loaded);

@@ -19,7 +19,8 @@ const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
 /// whose next value it is (parameters and optimizer state), or -1.
 std::vector<int64_t> getCarried(const EntrySpec &entry);
 
-/// Whether `name` names devices of the runtime: an API, or a processor with an instruction set,
+/// Whether `name` names devices of the runtime: an API, one of its devices by index or by a part of
+/// its name, "vulkan:1" or "vulkan:llvmpipe", or a processor with an instruction set,
 /// "cpu:x86-64-v3".
 bool isDevice(const std::string &name);
 
@@ -30,7 +31,7 @@ void requireCode(const Artifact &artifact, const std::string &path, const std::s
 /// "vulkan", whose driver may run on the processor.
 std::string chooseApi(const Artifact &artifact);
 
-/// An entry with its buffers on the first device of an API, which can run repeatedly. A result
+/// An entry with its buffers on a device, which can run repeatedly. A result
 /// that is the next value of an argument (`getCarried`) becomes the argument of the next run.
 /// Errors of all calls: `Error` of the runtime.
 class Invocation {

@@ -34,22 +34,6 @@ std::string tool::findNotFinite(const EntrySpec &entry, const std::vector<Tensor
   return "";
 }
 
-int64_t tool::getWordScale(const TensorSpec &type, int64_t valueBytes) {
-  constexpr int64_t wordBytes = 4;
-  int64_t elementBytes = getDTypeBytes(type.dtype);
-  bool isApart = elementBytes < wordBytes && getByteSize(type) > 0 &&
-                 valueBytes == getByteSize(type) / elementBytes * wordBytes;
-  return isApart ? wordBytes / elementBytes : 1;
-}
-
-Bytes tool::takeFromWords(const Bytes &words, int64_t scale) {
-  constexpr int64_t wordBytes = 4;
-  Bytes elements;
-  for (auto word = words.begin(); words.end() - word >= wordBytes; word += wordBytes)
-    elements.insert(elements.end(), word, word + wordBytes / scale);
-  return elements;
-}
-
 /// Prints the place of an element: "'x' at [0, 3]".
 static std::string printPlace(const std::string &name, const std::vector<int64_t> &shape,
                               int64_t element) {
@@ -237,7 +221,8 @@ std::string tool::explainNotFinite(const Artifact &artifact, const std::string &
   Observation observation(artifact, path, entry, device, inputs);
   std::vector<TensorSpec> types =
       getValueTypes(graph->second, entry.name, observation.getProfile());
-  std::vector<int64_t> numbers = findValues(observation.getPlan(), types, path);
+  std::vector<int64_t> numbers =
+      findValues(observation.getPlan(), types, observation.getProfile(), path);
   FlawTracker tracker(artifact, entry, observation, inputs, types, numbers);
   observation.run([&](size_t dispatch, size_t operand, const Bytes &data) {
     tracker.see(dispatch, operand, data);

@@ -12,13 +12,6 @@ namespace weir::tool {
 /// as masked scores, may be infinite.
 std::string findNotFinite(const EntrySpec &entry, const std::vector<Tensor> &results);
 
-/// Returns how many times as long as an element is what a device has of it in a value of
-/// `valueBytes`: 2 or 4 where each short one lies in a word of 32 bits, else 1.
-int64_t getWordScale(const TensorSpec &type, int64_t valueBytes);
-
-/// Returns the elements that lie in the lowest bytes of words.
-Bytes takeFromWords(const Bytes &words, int64_t scale);
-
 /// Follows NaNs and infinities through a run of one dispatch after the other. It sees values in
 /// memory: of those inside of a kernel, it knows what becomes of them.
 class FlawTracker {

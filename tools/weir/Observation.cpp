@@ -3,6 +3,7 @@
 #include "Observation.h"
 
 #include "Profile.h"
+#include "weir/Artifact/StoredBytes.h"
 #include "weir/Sim/Sim.h"
 
 using namespace weir;
@@ -41,8 +42,24 @@ void Observation::run(const std::function<void(size_t, size_t, const Bytes &)> &
   simulate(artifact, entry, inputs, options);
 }
 
+int64_t tool::getWordScale(const TensorSpec &type, int64_t valueBytes) {
+  constexpr int64_t wordBytes = 4;
+  int64_t elementBytes = getDTypeBytes(type.dtype);
+  bool isApart = elementBytes < wordBytes && getByteSize(type) > 0 &&
+                 valueBytes == getByteSize(type) / elementBytes * wordBytes;
+  return isApart ? wordBytes / elementBytes : 1;
+}
+
+Bytes tool::takeFromWords(const Bytes &words, int64_t scale) {
+  constexpr int64_t wordBytes = 4;
+  Bytes elements;
+  for (auto word = words.begin(); words.end() - word >= wordBytes; word += wordBytes)
+    elements.insert(elements.end(), word, word + wordBytes / scale);
+  return elements;
+}
+
 std::vector<int64_t> tool::findValues(const Plan &plan, const std::vector<TensorSpec> &types,
-                                      const std::string &path) {
+                                      const Profile &profile, const std::string &path) {
   std::vector<int64_t> numbers = plan.resultValues;
   std::vector<bool> isOutside(plan.values.size(), false);
   for (const std::vector<int64_t> *list : {&plan.argumentValues, &plan.resultValues})
@@ -51,9 +68,16 @@ std::vector<int64_t> tool::findValues(const Plan &plan, const std::vector<Tensor
   for (size_t number = 0; number < plan.values.size(); ++number)
     if (!isOutside[number] && plan.values[number].bytes > 0)
       numbers.push_back(int64_t(number));
-  bool fits = numbers.size() == types.size();
-  for (size_t i = 0; fits && i < types.size(); ++i)
-    fits = (numbers[i] < 0 ? 0 : plan.values[size_t(numbers[i])].bytes) == getByteSize(types[i]);
+  // Behind those of the graph come buffers with a word for each element of a result.
+  const bool hasShort = profile.storage8 && profile.storage16;
+  bool fits = hasShort ? numbers.size() == types.size() : numbers.size() >= types.size();
+  if (fits)
+    numbers.resize(types.size());
+  for (size_t i = 0; fits && i < types.size(); ++i) {
+    int64_t bytes = numbers[i] < 0 ? 0 : plan.values[size_t(numbers[i])].bytes;
+    fits = bytes == getByteSize(types[i]) || bytes == getStoredBytes(types[i], profile) ||
+           (!hasShort && getWordScale(types[i], bytes) > 1);
+  }
   if (!fits)
     throw Error(path + ": the plan of entry '" + plan.entry +
                 "' does not make the values that its ir/graph.mlir does; compile it anew, from the "

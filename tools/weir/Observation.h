@@ -40,10 +40,17 @@ private:
   const Profile *profile;
 };
 
+/// Returns how many times as long as an element is what a device has of it in a value of
+/// `valueBytes`: 2 or 4 where each short one lies in a word of 32 bits, else 1.
+int64_t getWordScale(const TensorSpec &type, int64_t valueBytes);
+
+/// Returns the elements that lie in the lowest bytes of words.
+Bytes takeFromWords(const Bytes &words, int64_t scale);
+
 /// Returns, for each of an entry's results and then of the other values that its graph makes, its
 /// number in the plan; `types` are the graph's. Errors: `Error` where plan and graph differ.
 std::vector<int64_t> findValues(const Plan &plan, const std::vector<TensorSpec> &types,
-                                const std::string &path);
+                                const Profile &profile, const std::string &path);
 
 /// Returns the dispatches and operands whose writes complete a value: its last part, also where it
 /// is computed again.

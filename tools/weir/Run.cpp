@@ -464,7 +464,8 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option(
           "--device", options->device,
           "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
-          "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
+          "vulkan, the first Vulkan device; vulkan:1 or vulkan:NAME, the one of that index or with "
+          "that part of a name in `weir devices`; cuda, the first GPU of compute capability 8.0 or "
           "more; cpu, this processor; cpu:x86-64-v3, as if it had no better instruction set; "
           "reference, the graph on the host, "
           "compiled another way; sim, the code for vulkan or cuda on the host in an order that the "
