@@ -810,6 +810,8 @@ void Walk::countTrips(const Block &header, OpenLoop &loop, Context &inside) {
     inside.guards.push_back(left - trip * step);
   if (loop.test)
     loop.left = distance - Affine::of(1) - trip * step;
+  if (loop.test && distance.isConstant())
+    loop.last = maxTrips - 1; // nothing but the test ends it
 }
 
 /// Walks a loop; returns the block where control goes on behind it.
@@ -855,7 +857,8 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   // Behind the loop its counter has another value, and so has everything computed from it. A test
   // at the begin is passed once more than there are trips, and what is computed there as well.
   auto isOfLoop = [&](Id id) {
-    bool outlasts = loop.test && isKnownBehind(values[id], loop.number);
+    Value &value = values[id];
+    bool outlasts = loop.test && (isKnownBehind(value, loop.number) || takeLastTrip(value, loop));
     if (!outlasts)
       values.erase(id);
     return !outlasts;
@@ -889,6 +892,21 @@ bool Walk::isKnownBehind(const Value &value, uint32_t loop) const {
   default:
     return false;
   }
+}
+
+/// Sets a value that was made in a loop to that of the last trip, if the number of trips is known.
+bool Walk::takeLastTrip(Value &value, const OpenLoop &loop) const {
+  if (!loop.last || !value.number ||
+      (value.kind != Value::Kind::Number && value.kind != Value::Kind::Pointer))
+    return false;
+  Affine sum = *value.number;
+  for (auto [atom, factor] : value.number->terms)
+    if (map.atoms[atom].kind == Atom::Kind::Trip && map.atoms[atom].number == loop.number)
+      sum = sum + Affine::number(atom, -factor) + Affine::of(*loop.last) * factor;
+  if (!isSameInTrips(sum, loop.number))
+    return false;
+  value.number = sum;
+  return true;
 }
 
 /// Makes the atoms that identify invocations: local ids, or subgroup and lane, or both, as the

@@ -37,7 +37,8 @@ struct OpenLoop {
   uint32_t number;
   uint32_t header, merge, continueTarget; ///< blocks
   std::optional<uint32_t> test = {};      ///< the block that alone says whether it goes on
-  std::optional<Affine> left = {}; ///< a counted loop goes on behind its test while this is >= 0
+  std::optional<Affine> left = {};  ///< a counted loop goes on behind its test while this is >= 0
+  std::optional<int64_t> last = {}; ///< the last trip, if their number is always the same
 };
 
 /// Max number of selections that an address is made by.
@@ -89,6 +90,7 @@ private:
   std::optional<uint32_t> branch(const Block &block, Context &context, bool isSelected);
   uint32_t walkLoop(uint32_t header, Context &context);
   bool isSameInTrips(const Affine &sum, uint32_t loop) const;
+  bool takeLastTrip(Value &value, const OpenLoop &loop) const;
   bool isKnownBehind(const Value &value, uint32_t loop) const;
   /// A number that grows by `step` in each trip of a loop: `offset` plus a phi of its header.
   struct Induction {

@@ -490,12 +490,30 @@ TEST(AddressMap, what_no_trip_changes_outlasts_its_loop) {
   EXPECT_EQ(behind(own, stored), "8 group + local + 8");
   EXPECT_EQ(behind(own + "%c = OpULessThan %bool %o %n12\n", select("", stored + go, go)),
             "8 group + local + 8, -8 group + -1 local + 3 >= 0");
-  // The twins: a trip, a part of one, and what is loaded are others in each trip.
-  EXPECT_EQ(behind("%o = OpIAdd %uint %i %k\n", stored), "?");
+  // The twins: a part of a trip, and what is loaded are others in each trip.
   EXPECT_EQ(behind("%h = OpUDiv %uint %k %n2\n %o = OpIAdd %uint %i %h\n", stored), "?");
   EXPECT_EQ(behind("%q = OpAccessChain %p %y %n0 %n0\n %o = OpLoad %uint %q\n", stored), "?");
   EXPECT_EQ(behind(own + "%c = OpULessThan %bool %k %n2\n", select("", stored + go, go)),
             "8 group + local + 8, maybe");
+}
+
+TEST(AddressMap, the_last_trip_is_known_behind) {
+  const std::string own = "%o = OpIAdd %uint %i %k\n", stored = store("%o");
+  auto behind = [&](const std::string &step, const std::string &test) {
+    return getLast(loopToTest("%n0", step, test, own) + stored);
+  };
+  EXPECT_EQ(behind("%n1", "OpULessThan %bool %next %n4"), "8 group + local + 3");
+  EXPECT_EQ(behind("%n4", "OpINotEqual %bool %next %n64"), "8 group + local + 60");
+  EXPECT_EQ(behind("%n8", "OpULessThan %bool %next %n12"), "8 group + local + 8");
+  EXPECT_EQ(behind("%n8", "OpULessThan %bool %next %n4"), "8 group + local");
+  // The twins: the number of trips differs, or another branch ends the loop.
+  EXPECT_EQ(behind("%n1", "OpULessThan %bool %next %l"), "?");
+  std::string text = loopToTest("%n0", "%n1", "OpULessThan %bool %next %n4", ""),
+              begin = "OpBranch %more\n";
+  text.replace(text.find(begin), begin.size(),
+               "OpBranch %body\n %body = OpLabel\n" + own +
+                   "%d = OpIEqual %bool %k %l\n OpBranchConditional %d %done %more\n");
+  EXPECT_EQ(getLast(text + stored), "?");
 }
 
 TEST(AddressMap, loops_that_end_early) {
