@@ -80,6 +80,7 @@ static void emitUnitsInTurn(PointEmitter &emitter, unsigned coordinate, Value fi
     Value unit = arith::AddIOp::create(b, loc, first, offset);
     auto compute = [&]() -> SmallVector<Value> {
       emitter.setCoordinate(coordinate, unit);
+      emitter.setCoordinate(tripCoordinate, trip);
       body();
       return {};
     };
@@ -163,15 +164,21 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
   int64_t perGroup = profile.workgroupSize * perInvocation;
 
   int64_t groups = llvm::divideCeil(units, perGroup);
+  // Over the whole grid at a time, trips mostly leave places in rows as they are: what is read
+  // there is read before all trips.
+  bool strides = profile.hasShortVectors() && perInvocation > 1;
+  int64_t step = profile.workgroupSize * (strides ? groups : 1);
   emitWorkgroups(emitter, groups, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Value thread = gpu::ThreadIdOp::create(b, emitter.loc, gpu::Dimension::x);
+    Value first = emitter.indexConstant(strides ? profile.workgroupSize : perGroup);
     Value begin = arith::AddIOp::create(
-        b, emitter.loc,
-        arith::MulIOp::create(b, emitter.loc, group, emitter.indexConstant(perGroup)), thread);
-    emitUnitsInTurn(emitter, unitCoordinate, begin, profile.workgroupSize, perInvocation, units,
+        b, emitter.loc, arith::MulIOp::create(b, emitter.loc, group, first), thread);
+    AffineExpr inTurn =
+        emitter.setCoordinate(tileRowCoordinate, begin) + emitter.dim(tripCoordinate) * step;
+    emitUnitsInTurn(emitter, unitCoordinate, begin, step, perInvocation, units,
                     units % perGroup == 0, [&] {
-                      AffineExpr number = emitter.dim(unitCoordinate);
+                      AffineExpr number = strides ? inTurn : emitter.dim(unitCoordinate);
                       emitResults(emitter, results,
                                   unit.isFlat ? getFlatPoint(emitter, number, sizes)
                                               : getPoint(emitter, number, sizes, unit.lanes));

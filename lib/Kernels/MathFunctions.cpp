@@ -71,18 +71,13 @@ static Int roundedCount(Float shifted) {
   return bits(shifted) - shift;
 }
 
-/// Computes x - count * ln(2) for |x| < 2^8, in f64 2^10.
-static Float restByLn2(Float x, Float count) {
-  ArrayRef<double> pieces = pick(x, ln2);
-  Float rest = fma(count, -pieces[0], x); // Exact: count has 8 or 11 bits, ln2[0] 15 or 40.
-  return fma(count, -pieces[1], rest);
-}
-
 /// Splits x = count * ln(2) + rest, for |x| < 2^8, in f64 2^10.
 static Reduced reduceByLn2(Float x) {
   Float shifted = fma(x, log2E[0] + log2E[1], literal(x, roundingShift(x)));
-  Float rest = restByLn2(x, shifted - roundingShift(x));
-  return {roundedCount(shifted), rest};
+  Float count = shifted - roundingShift(x);
+  ArrayRef<double> pieces = pick(x, ln2);
+  Float rest = fma(count, -pieces[0], x); // Exact: count has 8 or 11 bits, ln2[0] 15 or 40.
+  return {roundedCount(shifted), fma(count, -pieces[1], rest)};
 }
 
 /// Computes e^r - 1 for |r| <= ln(2) / 2.
@@ -222,6 +217,11 @@ Bool weir::expression::isNormal(Float x) {
 //===----------------------------------------------------------------------===//
 // Exponentials and logarithms
 //===----------------------------------------------------------------------===//
+
+/// Computes x - count * ln(2), as above.
+static Float restByLn2(Float x, Float count) {
+  return fma(count, -ln232[1], fma(count, -ln232[0], x));
+}
 
 /// Computes e^x of f32 for bounded x as (1 + expm1(rest)) * 2^count, where fma rounds once: the two
 /// powers of two are cut out of the bits of a sum. The bits are those of `scale`.

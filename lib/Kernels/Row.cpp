@@ -254,13 +254,15 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
 Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
   if (profile.hasFreeVectors())
     return emitter.combineLanes(combiner, vector);
-  SmallVector<Value> values;
-  for (int64_t lane = 0; lane < layout.columnLanes; ++lane)
-    values.push_back(emitter.extract(vector, lane));
-  for (; values.size() > 1; values.resize(values.size() / 2))
-    for (size_t pair = 0; 2 * pair < values.size(); ++pair)
-      values[pair] = emitter.combine(combiner, values[2 * pair], values[2 * pair + 1]);
-  return values.front();
+  auto reduce = [&](auto &self, int64_t first, int64_t count) -> Value {
+    if (count == 2)
+      return emitter.combine(combiner, emitter.extract(vector, first),
+                             emitter.extract(vector, first + 1));
+    Value low = self(self, first, count / 2);
+    Value high = self(self, first + count / 2, count / 2);
+    return emitter.combine(combiner, low, high);
+  };
+  return reduce(reduce, 0, layout.columnLanes);
 }
 
 /// Returns a value as shuffles and memory take it: they take no single bits.
