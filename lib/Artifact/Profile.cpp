@@ -414,6 +414,10 @@ static Profile parseProfileFile(const std::string &json, const std::string &wher
   ordered_json whole = toJson(*base);
   whole.update(ordered_json::parse(json));
   whole.erase(likeKey);
+  // Another GPU has as much memory as there is on it, not as the base has.
+  if (node.has("sm") && !node.has("workgroup_memory"))
+    whole["workgroup_memory"] =
+        std::min(base->workgroupMemory, getMaxWorkgroupMemory(node["sm"].integer(0)));
   return parseProfile(whole.dump(), where);
 }
 

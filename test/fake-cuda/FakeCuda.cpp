@@ -140,8 +140,12 @@ FAKE(cuDeviceGetName, char *name, int bytes, CudaDeviceNumber) {
 }
 FAKE(cuDeviceGetAttribute, int *value, int attribute, CudaDeviceNumber) {
   static const std::map<int, int> values = {
-      {cudaMaxThreadsPerBlock, 1024}, {cudaMaxGridX, 2147483647},       {cudaMaxGridX + 1, 65535},
-      {cudaMaxGridX + 2, 65535},      {cudaMaxSharedOnRequest, 232448}, {cudaWarpSize, 32}};
+      {cudaMaxThreadsPerBlock, 1024},
+      {cudaMaxGridX, 2147483647},
+      {cudaMaxGridX + 1, 65535},
+      {cudaMaxGridX + 2, 65535},
+      {cudaWarpSize, 32},
+      {cudaMaxSharedOnRequest, readNumber("FAKE_CUDA_SHARED", 232448)}};
   int capability = readNumber("FAKE_CUDA_CAPABILITY", 90);
   if (attribute == cudaComputeMajor)
     *value = capability / 10;
