@@ -412,7 +412,12 @@ static Profile parseProfileFile(const std::string &json, const std::string &wher
     node[likeKey].fail("is \"" + node[likeKey].string() + "\", the built-in profiles are " +
                        listBuiltinProfiles());
   ordered_json whole = toJson(*base);
-  whole.update(ordered_json::parse(json));
+  const ordered_json own = ordered_json::parse(json);
+  whole.update(own);
+  // A GPU of another `sm` may have less workgroup memory.
+  if (own.contains("sm") && own["sm"].is_number_integer() && !own.contains("workgroup_memory"))
+    whole["workgroup_memory"] =
+        std::min(base->workgroupMemory, getMaxWorkgroupMemory(own["sm"].get<int64_t>()));
   whole.erase(likeKey);
   return parseProfile(whole.dump(), where);
 }

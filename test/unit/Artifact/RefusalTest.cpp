@@ -40,7 +40,7 @@ TEST(Profile, reads_back_what_was_printed) {
   EXPECT_EQ(parseProfile(printProfile(profile), "p"), profile);
   EXPECT_EQ(parseProfile(printProfile(Profile()), "p"), Profile());
   EXPECT_EQ(getBuiltinProfile("lavapipe"), Profile());
-  for (const char *name : {"sm_80", "sm_90"}) {
+  for (const char *name : {"sm_80", "sm_90", "sm_90a"}) {
     Profile cuda = getBuiltinProfile(name);
     EXPECT_EQ(cuda.name, name);
     EXPECT_EQ(parseProfile(printProfile(cuda), "p"), cuda);
@@ -56,7 +56,7 @@ TEST(Profile, of_families_of_gpus) {
     EXPECT_EQ(profile.contractionSlab > 0, name != "lavapipe");
   }
   EXPECT_EQ(getBuiltinProfileNames("vulkan").size(), 8u);
-  EXPECT_EQ(getBuiltinProfileNames("cuda"), (std::vector<std::string>{"sm_80", "sm_90"}));
+  EXPECT_EQ(getBuiltinProfileNames("cuda"), (std::vector<std::string>{"sm_80", "sm_90", "sm_90a"}));
 }
 
 TEST(Profile, prints_one_key_a_line) {
@@ -85,6 +85,7 @@ TEST(Profile, is_like_a_built_in_one) {
 
   Profile cuda = getBuiltinProfile("sm_90");
   cuda.sm = 86;
+  cuda.workgroupMemory = 101376;
   EXPECT_EQ(loadText(R"({"like": "sm_90", "sm": 86})"), cuda);
 }
 
@@ -124,8 +125,9 @@ TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "target": "cuda"})"), "needs \"sm\"");
   EXPECT_ERROR(loadText(R"({"like": "sm_80", "target": "vulkan"})"), "which alone has \"sm\"");
   EXPECT_ERROR(
-      loadText(R"({"like": "sm_80", "sm": 89})"),
+      loadText(R"({"like": "sm_80", "sm": 89, "workgroup_memory": 166912})"),
       "\"workgroup_memory\" is 166912, a workgroup has at most 101376 bytes on GPUs of sm_89");
+  EXPECT_EQ(loadText(R"({"like": "sm_80", "sm": 89})").workgroupMemory, 101376);
   EXPECT_ERROR(loadText(R"({"like": "sm_90", "workgroup_memory": 232449})"), "at most 232448");
   EXPECT_EQ(loadText(R"({"like": "sm_90", "workgroup_memory": 232448})").workgroupMemory, 232448);
   EXPECT_ERROR(loadText(R"({"like": "sm_80", "sm_exact": true})"),
