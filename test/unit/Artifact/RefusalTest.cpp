@@ -40,7 +40,7 @@ TEST(Profile, reads_back_what_was_printed) {
   EXPECT_EQ(parseProfile(printProfile(profile), "p"), profile);
   EXPECT_EQ(parseProfile(printProfile(Profile()), "p"), Profile());
   EXPECT_EQ(getBuiltinProfile("lavapipe"), Profile());
-  for (const char *name : {"sm_80", "sm_90"}) {
+  for (const char *name : {"sm_80", "sm_90", "sm_90a"}) {
     Profile cuda = getBuiltinProfile(name);
     EXPECT_EQ(cuda.name, name);
     EXPECT_EQ(parseProfile(printProfile(cuda), "p"), cuda);
@@ -128,6 +128,7 @@ TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(
       loadText(R"({"like": "sm_80", "sm": 89, "workgroup_memory": 166912})"),
       "\"workgroup_memory\" is 166912, a workgroup has at most 101376 bytes on GPUs of sm_89");
+  EXPECT_EQ(loadText(R"({"like": "sm_80", "sm": 89})").workgroupMemory, 101376);
   EXPECT_ERROR(loadText(R"({"like": "sm_90", "workgroup_memory": 232449})"), "at most 232448");
   EXPECT_EQ(loadText(R"({"like": "sm_90", "workgroup_memory": 232448})").workgroupMemory, 232448);
   EXPECT_ERROR(loadText(R"({"like": "sm_80", "sm_exact": true})"),
