@@ -81,10 +81,10 @@ using Polynomial = llvm::SmallVector<Summand, 4>;
 /// A contraction of probabilities, or of the gradient of products, with another tensor.
 struct AttentionRoot {
   Contraction contraction;
-  unsigned factor = 0;                ///< that is made of the scores
-  Coords coords;                      ///< of the result
-  bool isGradient = false;            ///< of products
-  bool overKeys = false;              ///< sums over keys
+  unsigned factor = 0;                 ///< that is made of the scores
+  Coords coords;                       ///< of the result
+  bool isGradient = false;             ///< of products
+  bool overKeys = false;               ///< sums over keys
   mlir::Operation *rounding = nullptr; ///< of the result
   bool isRounded = false;              ///< by all that reads the result, later on
 };

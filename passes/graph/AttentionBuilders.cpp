@@ -45,8 +45,7 @@ static Value transpose(OpBuilder &builder, Value source, ArrayRef<int64_t> order
 }
 
 SmallVector<int64_t> AttentionMatcher::getSizes(ArrayRef<int64_t> wanted) const {
-  return llvm::map_to_vector(wanted,
-                             [&](int64_t variable) { return unfolder.getSize(variable); });
+  return llvm::map_to_vector(wanted, [&](int64_t variable) { return unfolder.getSize(variable); });
 }
 
 SmallVector<int64_t> AttentionMatcher::getVariables(bool ofKeys, const Coord &element) const {
@@ -73,9 +72,8 @@ static SmallVector<Digit> listDigits(ArrayRef<Coord> coords) {
 
 /// Cuts `variables` into the digits of a tensor's places and the gaps between them. Returns nothing
 /// if a digit is there twice, overlaps, or belongs to none of them.
-static std::optional<SmallVector<Piece>> cutVariables(ArrayRef<int64_t> variables,
-                                                     ArrayRef<int64_t> sizes,
-                                                     ArrayRef<Digit> digits) {
+static std::optional<SmallVector<Piece>>
+cutVariables(ArrayRef<int64_t> variables, ArrayRef<int64_t> sizes, ArrayRef<Digit> digits) {
   SmallVector<Piece> pieces;
   int64_t taken = 0;
   for (auto [variable, size] : llvm::zip_equal(variables, sizes)) {
@@ -121,14 +119,14 @@ static Value repeat(OpBuilder &builder, Value source, ArrayRef<Piece> pieces) {
   Location loc = source.getLoc();
   Value empty = tensor::EmptyOp::create(builder, loc, shape, getElementTypeOrSelf(source));
   SmallVector<utils::IteratorType> loops(shape.size(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(builder, loc, empty.getType(), source, empty,
-                                   ArrayRef({AffineMap::get(shape.size(), 0, dims,
-                                                            builder.getContext()),
-                                             builder.getMultiDimIdentityMap(shape.size())}),
-                                   loops,
-                                   [](OpBuilder &b, Location at, ValueRange arguments) {
-                                     linalg::YieldOp::create(b, at, arguments.front());
-                                   })
+  return linalg::GenericOp::create(
+             builder, loc, empty.getType(), source, empty,
+             ArrayRef({AffineMap::get(shape.size(), 0, dims, builder.getContext()),
+                       builder.getMultiDimIdentityMap(shape.size())}),
+             loops,
+             [](OpBuilder &b, Location at, ValueRange arguments) {
+               linalg::YieldOp::create(b, at, arguments.front());
+             })
       .getResult(0);
 }
 
@@ -148,11 +146,11 @@ static Value convertElements(OpBuilder &builder, Value source, Type element) {
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, empty.getType(), source, empty, ArrayRef({identity, identity}), loops,
-             [&](OpBuilder &b, Location at, ValueRange in) {
-               linalg::YieldOp::create(b, at, convert(b, at, in[0], element));
-             })
+  return linalg::GenericOp::create(builder, loc, empty.getType(), source, empty,
+                                   ArrayRef({identity, identity}), loops,
+                                   [&](OpBuilder &b, Location at, ValueRange in) {
+                                     linalg::YieldOp::create(b, at, convert(b, at, in[0], element));
+                                   })
       .getResult(0);
 }
 
@@ -172,14 +170,13 @@ static Value addUp(OpBuilder &builder, Value source, int64_t kept) {
   SmallVector<utils::IteratorType> loops(kept, utils::IteratorType::parallel);
   loops.append(rank - kept, utils::IteratorType::reduction);
   AffineMap all = builder.getMultiDimIdentityMap(rank);
-  Value sums = linalg::GenericOp::create(
-                   builder, loc, zeros.getType(), source, zeros,
-                   ArrayRef({all, all.getMajorSubMap(kept)}), loops,
-                   [&](OpBuilder &b, Location at, ValueRange in) {
-                     Value sum =
-                         arith::AddFOp::create(b, at, in[1], convert(b, at, in[0], wide));
-                     linalg::YieldOp::create(b, at, sum);
-                   })
+  Value sums = linalg::GenericOp::create(builder, loc, zeros.getType(), source, zeros,
+                                         ArrayRef({all, all.getMajorSubMap(kept)}), loops,
+                                         [&](OpBuilder &b, Location at, ValueRange in) {
+                                           Value sum = arith::AddFOp::create(
+                                               b, at, in[1], convert(b, at, in[0], wide));
+                                           linalg::YieldOp::create(b, at, sum);
+                                         })
                    .getResult(0);
   return convertElements(builder, sums, element);
 }
@@ -341,9 +338,8 @@ Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
 }
 
 bool AttentionMatcher::coversScores() const {
-  return llvm::any_of(steps, [](const BiasStep &step) {
-    return step.number && *step.number != -HUGE_VAL;
-  });
+  return llvm::any_of(
+      steps, [](const BiasStep &step) { return step.number && *step.number != -HUGE_VAL; });
 }
 
 /// Returns the first of the roots in their block, or of those that are gradients.
@@ -381,17 +377,16 @@ void AttentionMatcher::raise(ErasedOps &erased) {
         keys = arrange(builder, *k, /*ofKeys=*/true, width),
         values = arrange(builder, *v, /*ofKeys=*/true, valueWidth);
   RankedTensorType scoresType = norm::getScoresType(query, keys);
-  auto rows =
-      RankedTensorType::get(scoresType.getShape().drop_back(), scoresType.getElementType());
+  auto rows = RankedTensorType::get(scoresType.getShape().drop_back(), scoresType.getElementType());
   SmallVector<int64_t> shape(rows.getShape());
   shape.push_back(cast<RankedTensorType>(values.getType()).getShape().back());
   Value bias = steps.empty() ? Value() : buildBias(builder, scoresType);
   FloatAttr scaleAttr = builder.getF64FloatAttr(scale),
             capAttr = cap ? builder.getF64FloatAttr(*cap) : FloatAttr();
   UnitAttr covers = coversScores() ? builder.getUnitAttr() : UnitAttr();
-  auto attention = norm::AttentionOp::create(
-      builder, loc, TypeRange{getTypeLike(values, shape), rows, rows}, query, keys, values, bias,
-      scaleAttr, capAttr, covers);
+  auto attention =
+      norm::AttentionOp::create(builder, loc, TypeRange{getTypeLike(values, shape), rows, rows},
+                                query, keys, values, bias, scaleAttr, capAttr, covers);
   norm::AttentionVjpOp vjp;
   if (Operation *first = findFirst(/*isGradient=*/true)) {
     builder.setInsertionPoint(first);
@@ -401,8 +396,8 @@ void AttentionMatcher::raise(ErasedOps &erased) {
     SmallVector<Type> types = {query.getType(), keys.getType(), values.getType()};
     if (bias)
       types.push_back(bias.getType());
-    vjp = norm::AttentionVjpOp::create(builder, first->getLoc(), types, change, query, keys,
-                                       values, bias, attention.getResult(), attention.getMax(),
+    vjp = norm::AttentionVjpOp::create(builder, first->getLoc(), types, change, query, keys, values,
+                                       bias, attention.getResult(), attention.getMax(),
                                        attention.getShare(), scaleAttr, capAttr, covers);
   }
   SmallVector<Operation *> ops(unfolder.getVisited());

@@ -242,7 +242,8 @@ bool AttentionMatcher::matchScores(Term term) {
   for (unsigned masked : {1, 2}) {
     steps.clear();
     std::optional<double> number = floatConstant(unfolder.getOperand(term, masked));
-    if (!number || *number > norm::lowestScore || !matchScores(unfolder.getOperand(term, 3 - masked)))
+    if (!number || *number > norm::lowestScore ||
+        !matchScores(unfolder.getOperand(term, 3 - masked)))
       continue;
     std::optional<unsigned> node = addNode(unfolder.getOperand(term, 0));
     if (node)
@@ -331,4 +332,3 @@ std::optional<unsigned> AttentionMatcher::addNode(Term term) {
   nodes.push_back(std::move(*node));
   return nodes.size() - 1;
 }
-
