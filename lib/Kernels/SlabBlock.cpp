@@ -32,6 +32,7 @@ enum SlabBlockCoordinates : unsigned {
   productOfSlabCoordinate,
   rowOfThreadsCoordinate,
   rowOfThreadsInBlockCoordinate,
+  neededBlockCoordinate,
   columnOfThreadsCoordinate,
   rowOfResultCoordinate,
   insideResultRowCoordinate,
@@ -209,14 +210,22 @@ SlabBlock::walk(ValueRange carried,
   SmallVector<Value> values(carried);
   int64_t numbers = tile.getNumbers(), early = allNumbers % numbers;
   AffineExpr rowThread = scores.rowThread;
-  auto compute = [&](const Block &block, ValueRange running) {
-    // The values of a row alone are loaded again for each block where it leaves sums no registers.
-    if (blocks.inner.size() > 1)
-      scores.rowThread =
-          emitter.setCoordinate(rowOfThreadsInBlockCoordinate, emitter.expand(rowThread));
-    SmallVector<Value> computed =
-        whereNeeded(emitter, masked, {firstRow, tile.getTileRows(), block.first, block.count},
-                    running, [&] { return body(block, running); });
+  auto compute = [&](Block block, ValueRange running) {
+    BlockPlace place{firstRow, tile.getTileRows(), block.first, block.count};
+    SmallVector<Value> computed = whereNeeded(emitter, masked, place, running, [&] {
+      // Two inner sums leave no registers: what depends on a row alone, or a number, is loaded
+      // again for each block, behind these sums and not before the branch around them.
+      bool fills = blocks.inner.size() > 1;
+      if (fills)
+        scores.rowThread =
+            emitter.setCoordinate(rowOfThreadsInBlockCoordinate, emitter.expand(rowThread));
+      if (fills && !masked.empty() && block.count == numbers)
+        block.first = emitter.setCoordinate(neededBlockCoordinate,
+                                            emitter.expand(emitter.dim(blockCoordinate))) *
+                          numbers +
+                      early;
+      return body(block, running);
+    });
     scores.rowThread = rowThread;
     return computed;
   };

@@ -267,9 +267,21 @@ def test_causal_attention_takes_half(weir):
     assert ", 0 taken from the compiler" in weir.run("verify", artifact)
     kernels = json.loads(weir.run("bench", artifact, "--model=h100", "--json"))["kernels"]
     flops = sum(kernel["flops"] for kernel in kernels if "block_" in kernel["kernel"])
+    resources = [kernel.get("resources") or {} for kernel in kernels]  # none without ptxas
+    assert not any(each.get("spilled_bytes") for each in resources)
     products = 11  # of a row of scores with D elements: one in block_row, then 2, 3, 3 and 2
     whole = 2 * products * sizes["B"] * sizes["T"] * sizes["S"] * sizes["D"]
     assert 0.5 * whole < flops < 0.7 * whole  # blocks on the diagonal are computed, and exponentials count, too
+
+
+@pytest.mark.parametrize("tokens, width, flags", [
+    (5, 1, ["--vjp=f", "--entry=f.vjp"]), (33, 17, ["--vjp=f", "--entry=f.vjp"]),
+    (65, 33, ["--vjp=f", "--entry=f.vjp"]), (96, 64, []), (150, 64, [])])
+def test_no_fact_is_taken(weir, tokens, width, flags):
+    """All that plans say of the code of odd numbers of tokens, and of odd heads, is proved from it."""
+    attention = Attention(((4,), tokens, tokens, width, width, None, None), element="f32")
+    artifact = weir.compile_text(attention.forward(), "a", Blocks(weir, "cuda").target, *flags)
+    assert ", 0 taken from the compiler" in weir.run("verify", artifact)
 
 
 @pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
