@@ -58,7 +58,7 @@ private:
   bool storesWhole(ArrayRef<Use> uses);
   LogicalResult checkFloats(func::FuncOp function);
   LogicalResult chooseForms(func::FuncOp function);
-  void placeApart(Value buffer, ArrayRef<Use> uses, OpBuilder &builder);
+  void placeApart(Value buffer, OpBuilder &builder);
   void stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &builder);
   void packGlobals();
   LogicalResult rewriteKernels();
@@ -131,7 +131,7 @@ bool StoreInWords::storesWhole(ArrayRef<Use> uses) {
 }
 
 /// Lets a buffer, which is to be replaced, have a word for each element.
-void StoreInWords::placeApart(Value buffer, ArrayRef<Use> uses, OpBuilder &builder) {
+void StoreInWords::placeApart(Value buffer, OpBuilder &builder) {
   Type word = builder.getI32Type();
   SmallVector<Value> open = {buffer};
   while (!open.empty()) {
@@ -265,7 +265,7 @@ void StoreInWords::stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &
   builder.setInsertionPoint(commands);
   Value buffer = memref::AllocOp::create(builder, argument.getLoc(), type);
   argument.replaceAllUsesWith(buffer);
-  placeApart(buffer, uses, builder);
+  placeApart(buffer, builder);
   bool isResult = bool(function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName));
   if (!isResult && !coversAll(uses.front())) {
     schedule::DispatchOp first = uses.front().dispatch;
@@ -315,7 +315,7 @@ LogicalResult StoreInWords::chooseForms(func::FuncOp function) {
     if (failed(uses))
       return failure();
     if (*schedule::getByteSize(alloc.getType()) % wordBytes || !storesWhole(*uses))
-      placeApart(alloc, *uses, builder);
+      placeApart(alloc, builder);
   }
   SmallVector<Type> types;
   for (BlockArgument argument : function.getArguments()) {
