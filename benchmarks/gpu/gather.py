@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles what a GPU is measured on: gather.py FOLDER [--only=REGEX] [--small] [--targets=vulkan,cuda:sm_80,cuda:sm_90].
+"""Compiles what a GPU is measured on: gather.py FOLDER [--only=REGEX] [--small] [--targets=vulkan,cuda:sm_80,cuda:sm_90,cuda:sm_90a].
 
 FOLDER gets an artifact for each benchmark, and benchmarks.json, which says how beside_torch.py computes the same in
 PyTorch. --small makes all sizes small, to rehearse."""
@@ -52,7 +52,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="benchmarks whose name this regular expression finds")
     parser.add_argument("--small", action="store_true", help="small sizes")
-    parser.add_argument("--targets", default="vulkan,cuda:sm_80,cuda:sm_90")
+    parser.add_argument("--targets", default="vulkan,cuda:sm_80,cuda:sm_90,cuda:sm_90a")
     parser.add_argument("--weir", default=ROOT / "build/release/bin/weir")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

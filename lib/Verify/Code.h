@@ -36,6 +36,8 @@ struct KernelCode {
     return describe(access.word, access.source);
   }
   std::string describe(uint32_t word, const spv::SourceLine &source) const;
+  /// Bytes of the variables in workgroup memory, where the launch states how much there is.
+  std::map<spv::Id, int64_t> workgroupBytes;
   std::map<spv::Id, std::string> files; ///< names of the files in the accesses' source lines
 };
 

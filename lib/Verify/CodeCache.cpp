@@ -131,6 +131,11 @@ void CodeCache::follow(const Kernel &kernel, const spv::Launch &launch, KernelCo
   }
   if (std::string gap = code.isText ? "" : module.findUndecorated(); !gap.empty())
     code.fault = "is none that Vulkan takes: " + gap;
+  if (kernel.workgroupMemory)
+    for (const spv::Variable &variable : module.getVariables())
+      if (variable.storage == spv::StorageClass::Workgroup)
+        code.workgroupBytes[variable.id] =
+            module.getType(module.getType(variable.type).element).bytes;
   code.map = spv::readAddressMap(module, *entry, launch);
   code.problem = code.map->problem;
   if (!code.problem.empty())

@@ -167,6 +167,33 @@ static bool isInBounds(const Launch &launch, const spv::MemoryAccess &access) {
                      [&](auto term) { return isMultiple(term.second); });
 }
 
+/// Checks that the code stays in the workgroup memory that its launch gives it.
+static void checkLaunchMemory(const Launch &launch, Facts &facts) {
+  const KernelCode &code = launch.code;
+  bool isProved = true;
+  for (const spv::MemoryAccess &access : code.map->accesses) {
+    if (access.root != spv::MemoryAccess::Root::Shared) {
+      isProved &= access.root != spv::MemoryAccess::Root::Unknown;
+      continue;
+    }
+    const int64_t bytes = code.workgroupBytes.at(access.binding);
+    std::optional<spv::Reach> reach = spv::getReach(*code.map, access, bytes);
+    const bool leaves =
+        reach && reach->begin < reach->end && (reach->begin < 0 || reach->end > bytes);
+    if (leaves && (reach->outside || reach->isExact))
+      throw Counterexample{"the code of @" + launch.kernel.name + " leaves the " +
+                           std::to_string(launch.kernel.workgroupMemory) +
+                           " bytes of workgroup memory that its launch states (" +
+                           code.describe(access) + ")"};
+    isProved &= reach && !leaves;
+  }
+  if (isProved)
+    ++facts.proved;
+  else
+    facts.taken.push_back("the bounds of the workgroup memory of @" + launch.kernel.name +
+                          getReason(launch));
+}
+
 Facts verifier::checkBounds(const Subject &subject) {
   Facts facts;
   for (const Launch &launch : subject.launches) {
@@ -185,6 +212,8 @@ Facts verifier::checkBounds(const Subject &subject) {
         ++facts.proved;
       else
         facts.taken.push_back("the bounds of " + nameOperand(launch, operand) + getReason(launch));
+    if (launch.code.map && launch.code.problem.empty() && !launch.code.workgroupBytes.empty())
+      checkLaunchMemory(launch, facts);
   }
   return facts;
 }
