@@ -474,6 +474,19 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
     C1. The sums are a vector of 4 to 128 f32, a multiple of 4.
     C2. Both factors have one element type.
     C3. There are four strides.
+
+    Example:
+    ```mlir
+    func.func @f(%a: memref<8192xbf16, #gpu.address_space<workgroup>>,
+                 %b: memref<16384xbf16, #gpu.address_space<workgroup>>,
+                 %sums: vector<128xf32>, %at: index) -> vector<128xf32> {
+      %r = schedule.group_product %sums, %a[%at], %b[%at]
+        {strides = array<i64: 16, 1024, 8192, 1024>, transposesColumns}
+        : memref<8192xbf16, #gpu.address_space<workgroup>>,
+          memref<16384xbf16, #gpu.address_space<workgroup>>, vector<128xf32>
+      return %r : vector<128xf32>
+    }
+    ```
   }];
   let arguments = (ins VectorOfRankAndType<[1], [F32]>:$sums,
                        MemRefRankOf<[F16, BF16], [1]>:$rows, Index:$row,
