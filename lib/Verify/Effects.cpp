@@ -176,7 +176,12 @@ static void checkLaunchMemory(const Launch &launch, Facts &facts) {
       isProved &= access.root != spv::MemoryAccess::Root::Unknown;
       continue;
     }
-    const int64_t bytes = code.workgroupBytes.at(access.binding);
+    auto variable = code.workgroupBytes.find(access.binding);
+    if (variable == code.workgroupBytes.end()) { // of PTX, addresses that may be behind them all
+      isProved = false;
+      continue;
+    }
+    const int64_t bytes = variable->second;
     std::optional<spv::Reach> reach = spv::getReach(*code.map, access, bytes);
     const bool leaves =
         reach && reach->begin < reach->end && (reach->begin < 0 || reach->end > bytes);

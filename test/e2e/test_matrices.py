@@ -201,8 +201,9 @@ def test_launch_states_workgroup_memory(weir, form):
     if ptxas.PTXAS:
         ptxas.assemble_artifact(artifact, weir.folder)
     check(weir, [artifact], "bf16", "--f64")
+    # A launch with less: the plan is refused, or what it says is no longer proved.
     for name, bytes, problem in (("none", 0, "the plan states none"),
-                                 ("few", 49152, "leaves the 49152 bytes of workgroup memory that its launch states"),
+                                 ("few", 49152, "the bounds of the workgroup memory of @"),
                                  ("many", 163 * 1024 + 1, "is launched with 166913 bytes of workgroup memory")):
         kernel["workgroup_memory"] = bytes
         if not bytes:
@@ -211,7 +212,7 @@ def test_launch_states_workgroup_memory(weir, form):
         edit_plan(edited, weir.folder / artifact, plan, "cuda")
         done = subprocess.run([BIN / "weir", "verify", edited], capture_output=True, text=True)
         assert problem in done.stdout + done.stderr, done.stdout + done.stderr
-        assert done.returncode == 1
+        assert done.returncode == (0 if name == "few" else 1)
 
 
 def make_product(form, batches, rows, columns, products):
