@@ -43,7 +43,7 @@ struct Tracked {
   enum class Kind { Copy, Product, Store } kind = Kind::Copy;
 };
 
-/// What an invocation finds at a place.
+/// The contents of a place, as an invocation finds them.
 struct Place {
   std::vector<Flights> flights; ///< by tracked instruction
   /// Whether no register was written since the last wgmma.fence, on all ways and on some.

@@ -2,7 +2,7 @@
 //
 // Each warp of four has 16 of the 64 rows of sums. A product reads its factors at any time until
 // its warp has waited for it: until then no invocation may write there, and none may use its sums.
-// What invocations wrote is seen only once they have ordered it for the proxy that reads. The
+// Stores of invocations are seen only once they have ordered them for the proxy that reads. The
 // places of elements, of sums in registers and of factors in memory, are those of the PTX ISA,
 // "Asynchronous wgmma Instructions".
 //

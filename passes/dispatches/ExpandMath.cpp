@@ -36,7 +36,7 @@ struct ExpandMath : weir::impl::ExpandMathPassBase<ExpandMath> {
       mlir::RewritePatternSet gelus(&getContext());
       weir::populateGeluPatterns(gelus);
       mlir::walkAndApplyPatterns(getOperation(), std::move(gelus));
-      // What they replace would be expanded, too.
+      // The ops that they replace would be expanded, too.
       getOperation()->walk<mlir::WalkOrder::PostOrder, mlir::ReverseIterator>(
           [](mlir::Operation *op) {
             if (mlir::isa<mlir::math::MathDialect, mlir::arith::ArithDialect>(op->getDialect()) &&

@@ -272,8 +272,8 @@ void StoreInWords::stage(BlockArgument argument, ArrayRef<Use> uses, OpBuilder &
     builder.setInsertionPoint(first);
     copy(builder, first.getLoc(), /*packs=*/false, argument, buffer, count, bits);
   }
-  // What was inserted into the argument in place is a result of its own now, which may still take
-  // the argument's bytes.
+  // A value that was inserted into the argument in place is a result of its own now, which may
+  // still take the argument's bytes.
   BlockArgument packed = argument;
   for (BlockArgument other : function.getArguments())
     if (auto lender =
