@@ -97,7 +97,7 @@ TEST(Groups, are_ordered) {
                     use = "st.global.b32 [%pb], %r20;\n", overwrite = "st.shared.b32 [%ps], %t;\n";
   expectSilence(makeGroup(fill + fence + barrier + zeros + begin + product + commit + wait + use +
                           barrier + overwrite));
-  // What is stored is seen behind a fence, and a barrier behind that.
+  // Stores are seen behind a fence, and a barrier behind that.
   expectSome(makeGroup(fill + barrier + zeros + begin + product + commit + wait + use),
              {"without a fence.proxy.async behind it"});
   expectSome(makeGroup(fill + barrier + fence + zeros + begin + product + commit + wait + use +
