@@ -773,6 +773,71 @@ def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"
                            "mlir::tensor::TensorDialect"];
 }
 
+def FormScansPass : Pass<"weir-form-scans", "mlir::func::FuncOp"> {
+  let summary = "Writes running sums as scans.";
+  let description = [{
+    Front ends write a running sum, product, maximum or minimum of n elements as n reductions: each
+    chooses the elements up to a place, or from a place on, and the neutral element instead of the
+    others. A *scan* is one walk over the elements that stores what it has so far at each of them:
+    a `linalg.generic` with two results, one of which has the map of all loops, the other one that
+    of the loops that are not reduced.
+
+    Needs: weir-generalize-tensors; gradients are there already.
+
+    Gives: a scan in place of each reduction over one loop of 9 elements or more whose choice
+    compares the place with the element's, by `linalg.index` or a constant mask, with the place's
+    own element or without it. The order of the sum is that of the reduction, so the bits are, too,
+    but for the sign of a zero. Where the module's profile has `units` and there are too few rows
+    for them, the scan is in equal parts: their sums, a scan of those, and a scan of each part that
+    starts from what the parts before it have.
+
+    Never: touches a reduction whose choice compares anything else, or starts from other than one
+    constant.
+
+    Cost: linear in ops, times the ops between a reduction and its elements.
+
+    Example: the sums of the elements before each.
+    ```mlir
+    func.func @f(%x: tensor<12xi32>) -> tensor<12xi32> {
+      %zero = arith.constant dense<0> : tensor<12xi32>
+      %c0 = arith.constant 0 : i32
+      %sum = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<12xi32>) outs(%zero : tensor<12xi32>) {
+      ^bb0(%in: i32, %out: i32):
+        %i = linalg.index 0 : index
+        %j = linalg.index 1 : index
+        %isBefore = arith.cmpi slt, %j, %i : index
+        %chosen = arith.select %isBefore, %in, %c0 : i32
+        %next = arith.addi %out, %chosen : i32
+        linalg.yield %next : i32
+      } -> tensor<12xi32>
+      return %sum : tensor<12xi32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    #map1 = affine_map<(d0) -> ()>
+    func.func @f(%x: tensor<12xi32>) -> tensor<12xi32> {
+      %cst = arith.constant dense<0> : tensor<12xi32>
+      %c0_i32 = arith.constant 0 : i32
+      %0 = tensor.empty() : tensor<12xi32>
+      %cst_0 = arith.constant dense<0> : tensor<i32>
+      %1:2 = linalg.generic {indexing_maps = [#map, #map, #map1], iterator_types = ["reduction"]}
+          ins(%x : tensor<12xi32>) outs(%0, %cst_0 : tensor<12xi32>, tensor<i32>) {
+      ^bb0(%in: i32, %out: i32, %before: i32):
+        %2 = arith.addi %before, %in : i32
+        linalg.yield %before, %2 : i32, i32
+      } -> (tensor<12xi32>, tensor<i32>)
+      return %1#0 : tensor<12xi32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
   let summary = "Brings the graph into the form that kernels are made from.";
   let description = [{

@@ -60,6 +60,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   // The two passes above write equal ops several times, as forward and backward do. Merged here,
   // each is in one kernel; in the regions of two kernels they could not be merged any more.
   manager.addPass(createCSEPass());
+  // Gradients of running sums are running sums. Before elements are computed where they are read.
+  manager.addNestedPass<func::FuncOp>(createFormScansPass());
   manager.addNestedPass<func::FuncOp>(createPrepareKernelsPass());
   manager.addPass(createFormKernelsPass());
   // Kernels are known now, and what each reads of the others.

@@ -260,6 +260,47 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
   return select;
 }
 
+bool weir::isStepResult(linalg::GenericOp op, unsigned result) {
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  return llvm::any_of(llvm::seq(op.getNumLoops()), [&](unsigned loop) {
+    return sizes[loop] != 1 && isReduced(op, loop) && map.isFunctionOfDim(loop);
+  });
+}
+
+/// Whether `op` stores a result at each of its steps, each element once, and nothing else reads it
+/// before the op ends.
+static bool isScan(linalg::GenericOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  bool any = false;
+  for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+    if (!isStepResult(op, number))
+      continue;
+    any = true;
+    if (!op.getMatchingBlockArgument(&init).use_empty())
+      return false;
+    auto shape = cast<RankedTensorType>(init.get().getType()).getShape();
+    llvm::SmallDenseSet<unsigned> seen;
+    for (auto [index, size] :
+         llvm::zip_equal(op.getMatchingIndexingMap(&init).getResults(), shape)) {
+      // From the first element to the last, or from the last to the first.
+      auto isOf = [&](unsigned loop) {
+        AffineExpr dim = getAffineDimExpr(loop, op.getContext());
+        return size == sizes[loop] && (index == dim || index == size - 1 - dim);
+      };
+      auto loops = llvm::seq<unsigned>(0, op.getNumLoops());
+      auto loop = llvm::find_if(loops, isOf);
+      bool isOnly = size == 1 && index == getAffineConstantExpr(0, op.getContext());
+      if (!isOnly && (loop == loops.end() || !seen.insert(*loop).second))
+        return false;
+    }
+    for (unsigned loop = 0; loop < sizes.size(); ++loop)
+      if (sizes[loop] != 1 && !seen.contains(loop))
+        return false;
+  }
+  return any;
+}
+
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
@@ -356,8 +397,12 @@ OpShape weir::getOpShape(Operation *op) {
     return OpShape::Free;
   if (getColumnParts(generic))
     return getContractionParts(generic) ? OpShape::Contraction : OpShape::Column;
+  const bool scans = generic.getNumReductionLoops() > 0 && isScan(generic);
+  auto isStep = [&](OpOperand &output) {
+    return scans && isStepResult(generic, output.getOperandNumber() - generic.getNumDpsInputs());
+  };
   for (OpOperand &output : generic.getDpsInitsMutable()) {
-    if (!writesAll(generic.getMatchingIndexingMap(&output), output.get()))
+    if (!isStep(output) && !writesAll(generic.getMatchingIndexingMap(&output), output.get()))
       return OpShape::Other;
   }
   // This runs for each op of each kernel that is tried, so sizes are computed once.
@@ -374,13 +419,15 @@ OpShape weir::getOpShape(Operation *op) {
     return OpShape::Pointwise;
   }
   for (OpOperand &output : generic.getDpsInitsMutable()) {
+    if (isStep(output))
+      continue;
     AffineMap map = generic.getMatchingIndexingMap(&output);
     for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
       if (sizes[loop] != 1 && map.isFunctionOfDim(loop) != (kind == utils::IteratorType::parallel))
         return OpShape::Other;
   }
   std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);
-  if (!combiners)
+  if (scans || !combiners)
     return OpShape::Sequence;
   return isContraction(generic, *combiners, /*inParts=*/false) ? OpShape::Contraction
                                                                : OpShape::Reduction;

@@ -2,7 +2,8 @@
 //
 // A body that does not combine its accumulator with a value, such as one that finds
 // the index of a maximum, fixes the order of its steps: an invocation owns a point of
-// the results and walks the reduced loops in order.
+// the results and walks the reduced loops in order. So does a scan, which stores a result
+// at each step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,41 +14,149 @@
 using namespace mlir;
 using namespace weir;
 
-void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
-  const KernelDomain &domain = emitter.domain;
-  int64_t units = getProduct(domain.getRowSizes());
-  Block &block = emitter.kernel.getBody().front();
-  linalg::GenericOp op;
-  for (auto generic : block.getOps<linalg::GenericOp>())
-    if (getOpShape(generic) == OpShape::Sequence)
-      op = generic;
+namespace {
+class Sequence {
+public:
+  explicit Sequence(PointEmitter &emitter) : emitter(emitter), domain(emitter.domain) {
+    for (auto generic : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
+      if (getOpShape(generic) == OpShape::Sequence)
+        op = generic;
+    for (unsigned number = 0; number < op->getNumResults(); ++number)
+      if (!isStepResult(op, number))
+        carried.push_back(number);
+  }
 
-  auto getLoops = [&](AffineExpr unit, ArrayRef<AffineExpr> columns) {
-    SmallVector<AffineExpr> point = emitter.delinearize(unit, domain.getRowSizes());
-    llvm::append_range(point, columns);
-    return emitter.getLoops(op, point);
+  void run(EmittedKernel &launch);
+
+private:
+  PointEmitter &emitter;
+  const KernelDomain &domain;
+  linalg::GenericOp op;
+  SmallVector<unsigned> carried; ///< the results that a step takes over from the one before
+
+  SmallVector<AffineExpr> getLoops(ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> columns);
+  void store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool ofSteps);
+  void walk(ArrayRef<AffineExpr> row, int64_t lanes);
+  bool isAcross();
+  int64_t chooseLanes();
+};
+} // namespace
+
+SmallVector<AffineExpr> Sequence::getLoops(ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> columns) {
+  SmallVector<AffineExpr> point(row);
+  llvm::append_range(point, columns);
+  return emitter.getLoops(op, point);
+}
+
+/// Stores the results of a step, or those that are left after the last one.
+void Sequence::store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool ofSteps) {
+  for (auto [index, value] : llvm::enumerate(emitter.computed)) {
+    auto result = cast<OpResult>(value);
+    if (isStepResult(op, result.getResultNumber()) == ofSteps)
+      emitter.store(index, values[result.getResultNumber()],
+                    emitter.apply(op.getIndexingMapMatchingResult(result), loops));
+  }
+}
+
+/// Takes all steps of a point, or of `lanes` neighbours.
+void Sequence::walk(ArrayRef<AffineExpr> row, int64_t lanes) {
+  ArrayRef<int64_t> columns = domain.getColumnSizes();
+  SmallVector<AffineExpr> start =
+      getLoops(row, SmallVector<AffineExpr>(columns.size(), emitter.constant(0)));
+  auto place = emitter.codeFor(op);
+  auto spread = [&](Value value) { return lanes > 1 ? emitter.broadcast(value) : value; };
+  SmallVector<Value> values(op->getNumResults()), before;
+  for (unsigned number : carried) {
+    OpOperand *init = op.getDpsInitOperand(number);
+    before.push_back(spread(
+        emitter.evaluate(init->get(), emitter.apply(op.getMatchingIndexingMap(init), start))));
+  }
+  auto take = [&](ValueRange running) {
+    for (auto [number, value] : llvm::zip_equal(carried, running))
+      values[number] = value;
   };
-  auto emitUnit = [&](Value number) {
+  take(emitter.loop(getProduct(columns), before, [&](Value trip, ValueRange running) {
+    AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
+    SmallVector<AffineExpr> loops = getLoops(row, emitter.delinearize(step, columns));
+    take(running);
+    SmallVector<Value> made = emitter.evaluateStep(op, loops, values);
+    store(made, loops, /*ofSteps=*/true);
+    return llvm::map_to_vector(carried, [&](unsigned number) { return spread(made[number]); });
+  }));
+  store(values, start, /*ofSteps=*/false);
+}
+
+/// Whether neighbours in what the steps store, or else in what they read, are points, not steps.
+bool Sequence::isAcross() {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+    if (!isStepResult(op, number))
+      continue;
+    for (AffineExpr index : llvm::reverse(op.getMatchingIndexingMap(&init).getResults()))
+      for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+        if (sizes[loop] != 1 && index.isFunctionOfDim(loop))
+          return kind == utils::IteratorType::parallel;
+  }
+  return reducesAcross(op);
+}
+
+/// Returns how many neighbouring points take their steps together, and sets the emitter to them.
+int64_t Sequence::chooseLanes() {
+  ArrayRef<int64_t> rows = domain.getRowSizes();
+  if (!emitter.profile.hasFreeVectors() || rows.empty() || !isAcross())
+    return 1;
+  int64_t lanes = getLanesBeforeRest(emitter.profile, rows.back());
+  emitter.setLanes(lanes);
+  SmallVector<AffineExpr> row = getPoint(emitter, emitter.dim(unitCoordinate), rows, lanes);
+  SmallVector<AffineExpr> loops =
+      getLoops(row, emitter.delinearize(emitter.dim(tripCoordinate), domain.getColumnSizes()));
+  bool isFriendly = llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+    return !isa<RankedTensorType>(operand->get().getType()) ||
+           emitter.isVectorFriendly(operand->get(),
+                                    emitter.apply(getAccessMap(op, operand), loops));
+  });
+  for (auto [index, value] : llvm::enumerate(emitter.computed))
+    isFriendly &= emitter.isVectorStore(
+        index, emitter.apply(op.getIndexingMapMatchingResult(cast<OpResult>(value)), loops));
+  if (!isFriendly)
+    emitter.setLanes(lanes = 1);
+  return lanes;
+}
+
+void Sequence::run(EmittedKernel &launch) {
+  ArrayRef<int64_t> rows = domain.getRowSizes();
+  int64_t lanes = chooseLanes();
+  if (lanes == 1) {
+    emitUnits(emitter, getProduct(rows), launch, [&](Value number) {
+      walk(emitter.delinearize(emitter.setCoordinate(unitCoordinate, number), rows), 1);
+    });
+    return;
+  }
+  int64_t units = rows.back() / lanes;
+  emitUnits(emitter, getProduct(rows.drop_back()) * units, launch, [&](Value number) {
     AffineExpr unit = emitter.setCoordinate(unitCoordinate, number);
-    SmallVector<AffineExpr> first(domain.getColumnSizes().size(), emitter.constant(0));
-    SmallVector<AffineExpr> start = getLoops(unit, first);
-    auto place = emitter.codeFor(op);
-    SmallVector<Value> accumulators;
-    for (OpOperand &init : op.getDpsInitsMutable())
-      accumulators.push_back(
-          emitter.evaluate(init.get(), emitter.apply(op.getMatchingIndexingMap(&init), start)));
-    SmallVector<Value> results = emitter.loop(
-        getProduct(domain.getColumnSizes()), accumulators, [&](Value trip, ValueRange carried) {
-          AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
-          SmallVector<AffineExpr> loops =
-              getLoops(unit, emitter.delinearize(step, domain.getColumnSizes()));
-          return emitter.evaluateStep(op, loops, SmallVector<Value>(carried));
+    SmallVector<AffineExpr> row = getPoint(emitter, unit, rows, lanes);
+    walk(row, lanes);
+    SmallVector<Rest> rests = getRests(rows.back(), lanes);
+    if (rests.empty())
+      return;
+    OpBuilder &b = emitter.builder();
+    Value last = emitter.indexConstant(units - 1);
+    Value inRow = arith::RemUIOp::create(b, emitter.loc, number, emitter.indexConstant(units));
+    Value isLast = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, inRow, last);
+    emitter.guard(isLast, {}, [&]() -> SmallVector<Value> {
+      for (const Rest &rest : rests)
+        emitRest(emitter, rest, [&](AffineExpr element) {
+          SmallVector<AffineExpr> point(row);
+          point.back() = element;
+          walk(point, rest.lanes);
         });
-    for (auto [index, value] : llvm::enumerate(emitter.computed)) {
-      auto result = cast<OpResult>(value);
-      AffineMap written = op.getIndexingMapMatchingResult(result);
-      emitter.store(index, results[result.getResultNumber()], emitter.apply(written, start));
-    }
-  };
-  emitUnits(emitter, units, launch, emitUnit);
+      return {};
+    });
+    emitter.setLanes(lanes);
+  });
+}
+
+void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
+  Sequence(emitter).run(launch);
 }

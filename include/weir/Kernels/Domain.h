@@ -30,12 +30,17 @@ enum class OpShape {
   Reduction,   ///< one combiner per result over one set of dimensions
   Column,      ///< a reduction in parts: `ColumnParts`
   Contraction, ///< a sum of products with a dimension of its own on either side, maybe in parts
-  Sequence,    ///< a reduction by any body, in the order of its loops
+  Sequence,    ///< a reduction by any body, or a scan, in the order of its loops
   Insertion,   ///< what was computed becomes a part of an operand: `getInserted`
   Other,       ///< no part of a kernel
 };
 
 OpShape getOpShape(mlir::Operation *op);
+
+/// Whether an op of shape `Sequence` stores this result at each of its steps, as a scan does. In
+/// the IR its map has the reduced loops, too, from their first trip or from their last one:
+/// `affine_map<(r, t) -> (r, 99 - t)>`. The other results are what is left after the last step.
+bool isStepResult(mlir::linalg::GenericOp op, unsigned result);
 
 /// Returns the map by which an op reads or writes an operand. A prefix of a dimension is
 /// `d0 mod size` in the IR, since linalg's verifier takes a plain `d0` for all of the
