@@ -73,7 +73,7 @@ private:
     const Terms &terms;
     AffineMap place; ///< from its loops to those of the terms
     ArrayRef<int64_t> ranges;
-    unsigned reduced; ///< the loop that it walks
+    unsigned reduced;         ///< the loop that it walks
     SmallVector<Value> inits; ///< of what its steps store, if anything, and of what they carry
     SmallVector<AffineMap> maps;
     bool isExclusive;
@@ -152,8 +152,7 @@ static std::optional<Order> makeOrder(int64_t element, int64_t place, int64_t of
 }
 
 /// Returns the order of the elements for which a constant mask has an integer that is chosen.
-std::optional<Order> ScanFormer::getTriangle(Term element,
-                                             function_ref<bool(int64_t)> isChosen) {
+std::optional<Order> ScanFormer::getTriangle(Term element, function_ref<bool(int64_t)> isChosen) {
   element = matcher.unfolder.resolve(element);
   if (!element.isElement())
     return std::nullopt;
@@ -308,8 +307,8 @@ Value ScanFormer::addInput(Value tensor, AffineMap map) {
 }
 
 /// Creates a term in the scan's body, or returns null. Reads the tensors that are nearest to the
-/// reduction and lack the dimension of places; what makes one of them for the scan alone is computed
-/// in it.
+/// reduction and lack the dimension of places; what makes one of them for the scan alone is
+/// computed in it.
 Value ScanFormer::emit(Term term) {
   while (true) {
     TypedAttr constant = term.isElement() ? getSplat(term.value) : TypedAttr();
@@ -317,7 +316,8 @@ Value ScanFormer::emit(Term term) {
       return arith::ConstantOp::create(inside, loc, constant);
     if (term.isElement())
       if (std::optional<AffineMap> map = getMap(*term.coords)) {
-        std::optional<Term> maker = term.value.hasOneUse() ? matcher.unfolder.step(term) : std::nullopt;
+        std::optional<Term> maker =
+            term.value.hasOneUse() ? matcher.unfolder.step(term) : std::nullopt;
         Value computed = maker ? emit(*maker) : Value();
         return computed ? computed : addInput(term.value, *map);
       }
@@ -354,8 +354,8 @@ Value ScanFormer::createEmpty(ArrayRef<int64_t> shape) {
 Value ScanFormer::createWalk(const Walk &walk) {
   unsigned loops = walk.ranges.size();
   SmallVector<Value> operands(walk.terms.tensors);
-  SmallVector<AffineMap> maps = llvm::map_to_vector(
-      walk.terms.maps, [&](AffineMap map) { return map.compose(walk.place); });
+  SmallVector<AffineMap> maps =
+      llvm::map_to_vector(walk.terms.maps, [&](AffineMap map) { return map.compose(walk.place); });
   // A linalg op has the size of a loop only from an operand that the loop walks.
   for (unsigned loop = 0; loop < loops; ++loop) {
     AffineExpr dim = builder.getAffineDimExpr(loop);
@@ -379,8 +379,8 @@ Value ScanFormer::createWalk(const Walk &walk) {
         Value before = arguments.back();
         IRMapping operandsOf;
         for (Value operand : combine->getOperands())
-          operandsOf.map(operand, operand == accumulator ? before
-                                                         : mapping.lookup(walk.terms.value));
+          operandsOf.map(operand,
+                         operand == accumulator ? before : mapping.lookup(walk.terms.value));
         Value after = b.clone(*combine, operandsOf)->getResult(0);
         SmallVector<Value> yielded(walk.inits.size(), after);
         if (walk.isExclusive)
@@ -399,13 +399,14 @@ Value ScanFormer::createWhole() {
   AffineMap all = builder.getMultiDimIdentityMap(rank);
   SmallVector<int64_t> kept(shape);
   kept.erase(kept.begin() + walked);
-  return createWalk({terms,
-                     all,
-                     shape,
-                     walked,
-                     {createEmpty(shape), createStart(kept)},
-                     {AffineMap::get(rank, 0, stored, builder.getContext()), all.dropResult(walked)},
-                     order.isExclusive});
+  return createWalk(
+      {terms,
+       all,
+       shape,
+       walked,
+       {createEmpty(shape), createStart(kept)},
+       {AffineMap::get(rank, 0, stored, builder.getContext()), all.dropResult(walked)},
+       order.isExclusive});
 }
 
 /// Creates the scan in parts of `length` elements: their sums, a scan of those, and a scan of each
@@ -450,8 +451,8 @@ Value ScanFormer::createInParts(int64_t length) {
   return createReshape(builder, loc, RankedTensorType::get(shape, start.getType()), scanned);
 }
 
-/// Returns the length of the parts that keep a device of `units` busy, or nothing if the rows do, no
-/// such parts are equal, or they would be too short or too few.
+/// Returns the length of the parts that keep a device of `units` busy, or nothing if the rows do,
+/// no such parts are equal, or they would be too short or too few.
 std::optional<int64_t> ScanFormer::choosePart() {
   constexpr int64_t ofUnit = 2048; // invocations that a unit runs at a time
   constexpr int64_t shortest = 8, fewestParts = 8;
@@ -510,8 +511,7 @@ struct FormScans : weir::impl::FormScansPassBase<FormScans> {
         return signalPassFailure();
       units = profile->units;
     }
-    for (auto reduction :
-         llvm::make_early_inc_range(getOperation().getOps<linalg::GenericOp>())) {
+    for (auto reduction : llvm::make_early_inc_range(getOperation().getOps<linalg::GenericOp>())) {
       if (reduction->getNumResults() != 1 || reduction.getNumReductionLoops() != 1 ||
           !reduction.hasPureTensorSemantics())
         continue;

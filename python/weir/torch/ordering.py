@@ -1,0 +1,89 @@
+"""Sorting and counting operators, written by comparing each element with every other one.
+
+Places follow from counts, so equal elements keep their order and no result depends on timing. NaN counts as the
+largest, as in PyTorch.
+"""
+
+import torch
+
+from weir.graphs import ExportError
+
+aten = torch.ops.aten
+MAX_COMPARED = 1 << 26  # pairs of elements that a sort compares
+
+
+def _rank(values: torch.Tensor, descending: bool) -> torch.Tensor:
+    """Returns the place in sorted order of each element of the last dimension."""
+    size = values.shape[-1]
+    if values.numel() * size > MAX_COMPARED:
+        raise ExportError(f"a sort of {size} elements in {values.numel() // max(size, 1)} rows compares more than "
+                          f"{MAX_COMPARED} pairs; sort outside of the module, or fewer")
+    if values.dtype == torch.bool:
+        values = values.to(torch.int8)
+    mine, its = values.unsqueeze(-1), values.unsqueeze(-2)
+    less, equal = (its > mine, its == mine) if descending else (its < mine, its == mine)
+    if values.is_floating_point():
+        mine_nan, its_nan = mine != mine, its != its
+        larger = its_nan & ~mine_nan if descending else ~its_nan & mine_nan
+        less, equal = less | larger, equal | (its_nan & mine_nan)
+    place = torch.arange(size, device=values.device)
+    earlier = place[None, :] < place[:, None]
+    return (less | (equal & earlier)).sum(-1)
+
+
+def _order(values: torch.Tensor, descending: bool, count: int | None = None) -> torch.Tensor:
+    """Returns the first `count` elements of the last dimension in sorted order, by their numbers."""
+    size = values.shape[-1]
+    rank = _rank(values, descending).unsqueeze(-2)
+    wanted = torch.arange(size if count is None else count, device=values.device).unsqueeze(-1)
+    number = torch.arange(size, device=values.device)
+    return torch.where(rank == wanted, number, torch.zeros((), dtype=torch.int64)).sum(-1)
+
+
+def _sorted(values: torch.Tensor, dim: int, descending: bool, count: int | None = None) -> tuple:
+    if values.dim() == 0:
+        return values.clone(), torch.zeros((), dtype=torch.int64, device=values.device)
+    order = _order(values.detach().movedim(dim, -1), descending, count).movedim(-1, dim)
+    return values.gather(dim, order), order
+
+
+def sort(values: torch.Tensor, dim: int = -1, descending: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    return _sorted(values, dim, descending)
+
+
+def sort_stable(values: torch.Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple:
+    return _sorted(values, dim, descending)
+
+
+def top_k(values: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple:
+    return _sorted(values, dim, largest, k)
+
+
+def kth_value(values: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple:
+    if values.dim() == 0:
+        return _sorted(values, dim, False)
+    found, order = _sorted(values, dim, False, k)
+    found, order = (part.narrow(dim, k - 1, 1) for part in (found, order))
+    return (found, order) if keepdim else (found.squeeze(dim), order.squeeze(dim))
+
+
+def count_in_bins(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    """histc: counts of equally wide bins; the last one has its upper end, too, and what is outside counts nowhere."""
+    if min == max:
+        raise ExportError("histc takes its limits from the values; give min and max")
+    flat = values.reshape(-1, 1)
+    # As PyTorch computes a bin, in the type of the values.
+    place = ((flat - min) * bins / (max - min)).to(torch.int64)
+    place = torch.where(flat == max, torch.full((), bins - 1, dtype=torch.int64), place)
+    inside = (flat >= min) & (flat <= max)
+    number = torch.arange(bins, device=values.device)
+    return ((place == number) & inside).sum(0).to(values.dtype)
+
+
+TABLE = {
+    aten.sort.default: sort,
+    aten.sort.stable: sort_stable,
+    aten.topk.default: top_k,
+    aten.kthvalue.default: kth_value,
+    aten.histc.default: count_in_bins,
+}

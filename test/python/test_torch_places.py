@@ -1,0 +1,219 @@
+"""Sorts, top-k, scatters and grouped products of weir.torch: the values and gradients of PyTorch's own operators."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_mlir")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+import weir.torch  # noqa: E402
+from weir.graphs import ExportError  # noqa: E402
+from weir.torch import ordering, scattering  # noqa: E402
+
+TIED = torch.tensor([[3.0, -1.0, 3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("nan")],
+                     [2.0, 2.0, 2.0, 1.0, float("-inf"), 5.0, 5.0, 0.5, 2.0]])
+
+
+def equal(mine, theirs):
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("values", [TIED, torch.randint(-3, 3, (4, 11)), torch.randint(0, 2, (3, 5)).bool(), torch.randn(1, 1), torch.zeros(2, 0)], ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_sort_keeps_the_order_of_equal_elements(values, descending, dim):
+    equal(ordering.sort(values, dim, descending), torch.sort(values, dim=dim, descending=descending, stable=True))
+
+
+def test_sort_of_a_scalar():
+    equal(ordering.sort(torch.tensor(3.0)), torch.sort(torch.tensor(3.0)))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 3, 9])
+def test_top_k_are_the_first_of_a_stable_sort(k, largest):
+    values, places = ordering.top_k(TIED, k, -1, largest)
+    expected = torch.sort(TIED, dim=-1, descending=largest, stable=True)
+    equal((values, places), [part[:, :k] for part in expected])
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_kth_value(keepdim):
+    values = torch.randperm(35).reshape(5, 7).float()
+    equal(ordering.kth_value(values, 3, 0, keepdim), torch.kthvalue(values, 3, 0, keepdim))
+
+
+@pytest.mark.parametrize("bins, low, high", [(4, 0, 3), (7, -2, 2), (1, 0, 1)])
+def test_histc(bins, low, high):
+    values = torch.tensor([0.0, 1, 1, 2, 3, 3, -5, 9, -2, 2, 0.5])
+    torch.testing.assert_close(ordering.count_in_bins(values, bins, low, high), torch.histc(values, bins, low, high))
+
+
+def test_histc_without_limits_is_refused():
+    with pytest.raises(ExportError, match="histc takes its limits from the values; give min and max"):
+        ordering.count_in_bins(torch.randn(4))
+
+
+def test_a_large_sort_is_refused():
+    with torch._subclasses.FakeTensorMode(), pytest.raises(ExportError, match="a sort of 100000 elements in 1 rows"):
+        ordering.sort(torch.empty(1, 100000))
+
+
+def unique_index(shape, dim, size):
+    """An index that names no place twice along `dim`."""
+    rows = torch.rand(*[size if d == dim else n for d, n in enumerate(shape)]).argsort(dim)
+    return rows.narrow(dim, 0, shape[dim])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("smaller", [False, True])
+def test_scatter(dim, smaller):
+    own, source = torch.randn(4, 5, 6), torch.randn(4, 5, 6)
+    index = unique_index((3, 2, 4) if smaller else own.shape, dim % 3, own.shape[dim])
+    equal([scattering.scatter(own, dim, index, source)], [own.scatter(dim, index, source)])
+    equal([scattering.scatter_value(own, dim, index, 7.5)], [own.scatter(dim, index, 7.5)])
+
+
+def test_of_several_that_replace_an_element_the_last_one_does():
+    own, index = torch.zeros(3), torch.tensor([2, 0, 2, 2])
+    made = scattering.scatter(own, 0, index, torch.tensor([1.0, 2, 3, 4]))
+    assert made.tolist() == [2, 0, 4]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int32])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scatter_reduce(reduce, include_self, dtype, dim):
+    own, source = ((torch.randn(5, 4) * 9).to(dtype) for _ in range(2))
+    index = torch.randint(0, own.shape[dim], (5, 4))
+    expected = own.scatter_reduce(dim, index, source, reduce, include_self=include_self)
+    torch.testing.assert_close(scattering.scatter_reduce(own, dim, index, source, reduce, include_self=include_self),
+                               expected)
+
+
+def test_scatter_add_and_scalars():
+    own, index, source = torch.randn(7, dtype=torch.float64), torch.tensor([1, 1, 6, 0]), torch.randn(4).double()
+    torch.testing.assert_close(scattering.scatter_add(own, 0, index, source), own.scatter_add(0, index, source))
+    scalar = torch.tensor(2.0)
+    equal([scattering.scatter_add(scalar, 0, torch.tensor(0), torch.tensor(3.0))], [torch.tensor(5.0)])
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("indices", [
+    [torch.tensor([3, -1, 0])], [None, torch.tensor([2, 0])], [torch.tensor([[1, 2], [0, -2]]), None, torch.tensor([1, 3])],
+    [torch.tensor([1, 2]), torch.tensor([0, -1])], [None, torch.tensor([[1], [0]]), torch.tensor([3, 0])],
+], ids=str)
+def test_index_put(indices, accumulate):
+    own = torch.randn(4, 3, 5, dtype=torch.float64)
+    values = torch.randn(own[tuple(slice(None) if i is None else i for i in indices)].shape, dtype=torch.float64)
+    for given in (values, torch.tensor(2.5, dtype=torch.float64)):
+        torch.testing.assert_close(scattering.index_put(own, indices, given, accumulate),
+                                   torch.ops.aten.index_put(own, indices, given, accumulate))
+
+
+def test_index_put_by_a_mask():
+    own = torch.randn(4, 3)
+    mask = own[:, 0] > 0
+    equal([scattering.index_put(own, [mask], torch.tensor(1.0))], [torch.ops.aten.index_put(own, [mask], torch.tensor(1.0))])
+    with pytest.raises(ExportError, match="use torch.where"):
+        scattering.index_put(own, [own > 0], torch.randn(3))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_index_add_copy_fill(dim):
+    own, index = torch.randn(4, 6, dtype=torch.float64), torch.tensor([2, 0, 3])
+    source = torch.randn((3, 6) if dim == 0 else (4, 3), dtype=torch.float64)
+    torch.testing.assert_close(scattering.index_add(own, dim, index, source, alpha=2), own.index_add(dim, index, source, alpha=2))
+    equal([scattering.index_copy(own, dim, index, source)], [own.index_copy(dim, index, source)])
+    equal([scattering.index_fill(own, dim, index, 3)], [own.index_fill(dim, index, 3)])
+
+
+@pytest.mark.parametrize("ends", [[2, 5, 7], [0, 0, 7], [3, 3, 4]])
+def test_grouped_mm(ends):
+    x, weight = torch.randn(7, 4), torch.randn(3, 4, 5)
+    x[6] = float("inf") if ends[-1] < 7 else x[6]  # a row that no group has
+    made = scattering.grouped_mm(x, weight, torch.tensor(ends))
+    expected, start = torch.zeros(7, 5), 0
+    for group, end in enumerate(ends):
+        expected[start:end], start = x[start:end] @ weight[group], end
+    torch.testing.assert_close(made, expected)
+
+
+class Routed(torch.nn.Module):
+    """A mixture of experts as transformers writes it: top-k, a sort by experts, grouped products, an index_put."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(6, 4, bias=False)
+        self.experts = torch.nn.Parameter(torch.randn(4, 6, 6))
+
+    def forward(self, x):
+        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
+        expert, order = torch.sort(chosen.reshape(-1))
+        ends = torch.histc(expert.float(), 4, 0, 3).cumsum(0, dtype=torch.int32)
+        made = torch.ops.transformers.grouped_mm_fallback(x[order // 2], self.experts, ends) * weights.reshape(-1)[order].unsqueeze(-1)
+        back = torch.empty_like(order)
+        back[order] = torch.arange(order.numel())
+        return made[back].reshape(*x.shape[:-1], 2, 6).sum(-2).square().mean()
+
+
+class Expected(Routed):
+    """The same in f64, which _grouped_mm does not take."""
+
+    def forward(self, x):
+        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
+        made = torch.einsum("sk,stkn->stn", x, self.experts[chosen])
+        return (made * weights.unsqueeze(-1)).sum(1).square().mean()
+
+
+class Places(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.randn(3, 10))
+
+    def forward(self, index):
+        x = self.x
+        ordered, _ = torch.sort(x, descending=True)
+        added = torch.zeros_like(x).scatter_add(1, index, x * x)
+        put = x.index_copy(0, torch.tensor([2, 0]), x[:2] * 3)
+        return (ordered * torch.arange(1.0, x.shape[1] + 1)).sum() + (added * x).sum() + (put**3).sum()
+
+
+def check_gradients(run_weir, module, expected, inputs, tolerance=2e-6):
+    """Compares a loss and the gradients of all parameters with PyTorch's in f64."""
+    graph = weir.torch.export(module, inputs)
+    Path("g.mlir").write_text(graph.text)
+    run_weir("compile", "g.mlir", "--grad=main", "--entry=main.grad", "--target=cpu:native", "-o", "a.weir")
+    given = {name: value for name, value in zip(inspect.signature(module.forward).parameters, inputs)}
+    save_file({k: v.detach().contiguous() for k, v in {**module.state_dict(), **given}.items()}, "in.safetensors")
+    run_weir("run", "a.weir", "--device=cpu", "--input=in.safetensors", "--output=out.safetensors")
+    made = load_file("out.safetensors")
+    wanted = expected.double()(*[i.double() if i.is_floating_point() else i for i in inputs])
+    wanted.backward()
+    pairs = [(made["output"], wanted)] + [(made[f"grad.{name}"], p.grad) for name, p in expected.named_parameters()]
+    for mine, theirs in pairs:
+        scale = theirs.detach().abs().max().item()
+        torch.testing.assert_close(mine.double(), theirs.detach(), rtol=0, atol=tolerance * scale)
+
+
+def test_a_mixture_of_experts(run_weir, tmp_path, monkeypatch):
+    pytest.importorskip("transformers.integrations.moe", reason="transformers is not installed")
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    module, expected = Routed(), Expected()
+    expected.load_state_dict(module.state_dict())
+    check_gradients(run_weir, module, expected, (torch.randn(9, 6),))
+
+
+def test_gradients_flow_through_places(run_weir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    module, expected = Places(), Places()
+    expected.load_state_dict(module.state_dict())
+    check_gradients(run_weir, module, expected, (torch.randint(0, 10, (3, 10)),))
