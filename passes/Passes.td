@@ -149,7 +149,8 @@ def FoldGathersPass : Pass<"weir-fold-gathers", "mlir::func::FuncOp"> {
 
     Gives: a reshape for a gather whose indices are constants that name all elements in
     their order; an indexing map for a gather whose indices are sums of loop indices and
-    in range.
+    in range; `linalg.index` for the elements of a constant that counts upward, as PyTorch's
+    `arange` does, so that masks are seen to compare places.
 
     Never: changes which element is read. A gather that may read out of range stays, and
     so does one by data.

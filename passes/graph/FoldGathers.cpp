@@ -2,7 +2,8 @@
 //
 // Front ends spell some reshapes as a gather by tables of constants, which hides from
 // everything later that each element is read once, and in order. Places that loops say,
-// as those of weights that are turned around, are a map.
+// as those of weights that are turned around, are a map. A constant that counts upward,
+// such as PyTorch's `arange`, is the index of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/graph/Triangles.h"
 #include "weir/Graph/Graph.h"
 
 namespace weir {
@@ -202,6 +204,67 @@ static void replaceByMap(IRRewriter &rewriter, linalg::GenericOp op) {
                                                  });
 }
 
+/// Returns the loop whose index an operand is, less the first element, if it is a constant that
+/// counts upward. Returns that element, too.
+static std::optional<std::pair<unsigned, int64_t>> getCounted(linalg::GenericOp op,
+                                                              OpOperand *input) {
+  auto type = dyn_cast<RankedTensorType>(input->get().getType());
+  if (!type || !type.getElementType().isSignlessInteger() || type.getNumElements() < 2)
+    return std::nullopt;
+  std::optional<unsigned> loop;
+  for (auto [index, size] :
+       llvm::zip_equal(op.getMatchingIndexingMap(input).getResults(), type.getShape())) {
+    if (size == 1)
+      continue;
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim || loop)
+      return std::nullopt;
+    loop = dim.getPosition();
+  }
+  std::optional<int64_t> first = loop ? findRamp(input->get()) : std::nullopt;
+  return first ? std::optional(std::pair(*loop, *first)) : std::nullopt;
+}
+
+/// Replaces operands that count upward by the indices of their loops, which other operands walk,
+/// too.
+static void replaceByIndex(IRRewriter &rewriter, linalg::GenericOp op) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      std::optional<std::pair<unsigned, int64_t>> counted = getCounted(op, input);
+      if (!counted)
+        continue;
+      unsigned number = input->getOperandNumber();
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      maps.erase(maps.begin() + number);
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+        continue;
+      Location loc = op.getLoc();
+      SmallVector<Value> inputs(op.getDpsInputs());
+      inputs.erase(inputs.begin() + number);
+      rewriter.setInsertionPoint(op);
+      auto made = linalg::GenericOp::create(rewriter, loc, op->getResultTypes(), inputs,
+                                            op.getDpsInits(), maps, op.getIteratorTypesArray());
+      rewriter.inlineRegionBefore(op.getRegion(), made.getRegion(), made.getRegion().end());
+      BlockArgument argument = made.getBody()->getArgument(number);
+      rewriter.setInsertionPointToStart(made.getBody());
+      Value index = linalg::IndexOp::create(rewriter, loc, counted->first);
+      Value element = arith::IndexCastOp::create(rewriter, loc, argument.getType(), index);
+      if (counted->second != 0) {
+        Value first =
+            arith::ConstantIntOp::create(rewriter, loc, argument.getType(), counted->second);
+        element = arith::AddIOp::create(rewriter, loc, element, first);
+      }
+      rewriter.replaceAllUsesWith(argument, element);
+      made.getBody()->eraseArgument(number);
+      rewriter.replaceOp(op, made->getResults());
+      op = made;
+      changed = true;
+      break;
+    }
+  }
+}
+
 namespace {
 struct FoldGathers : weir::impl::FoldGathersPassBase<FoldGathers> {
   using FoldGathersPassBase::FoldGathersPassBase;
@@ -210,6 +273,7 @@ struct FoldGathers : weir::impl::FoldGathersPassBase<FoldGathers> {
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](linalg::GenericOp op) { replaceByReshape(rewriter, op); });
     getOperation().walk([&](linalg::GenericOp op) { replaceByMap(rewriter, op); });
+    getOperation().walk([&](linalg::GenericOp op) { replaceByIndex(rewriter, op); });
   }
 };
 } // namespace

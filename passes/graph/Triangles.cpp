@@ -103,6 +103,23 @@ std::optional<Triangle> weir::findTriangle(Value tensor, unsigned rowDim, unsign
                   makeElement(type.getElementType(), behind)};
 }
 
+std::optional<int64_t> weir::findRamp(Value tensor) {
+  ElementsAttr constant;
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  if (!type || !type.getElementType().isSignlessInteger() || !type.hasStaticShape() ||
+      !matchPattern(tensor, m_Constant(&constant)))
+    return std::nullopt;
+  std::optional<std::vector<uint64_t>> bits = getBits(constant);
+  unsigned width = type.getElementType().getIntOrFloatBitWidth();
+  if (!bits || bits->empty() || int64_t(bits->size()) != type.getNumElements())
+    return std::nullopt;
+  auto get = [&](size_t index) { return APInt(width, (*bits)[index]).getSExtValue(); };
+  for (size_t index = 1; index < bits->size(); ++index)
+    if (get(index) != get(0) + int64_t(index))
+      return std::nullopt;
+  return get(0);
+}
+
 Value weir::emitTriangle(OpBuilder &builder, Location loc, const Triangle &triangle, Value row,
                          Value column) {
   Value offset = arith::ConstantIndexOp::create(builder, loc, triangle.offset);

@@ -22,6 +22,10 @@ struct Triangle {
 /// have one element.
 std::optional<Triangle> findTriangle(mlir::Value tensor, unsigned rowDim, unsigned columnDim);
 
+/// Returns the first element of a constant tensor of integers of which each is 1 more than the one
+/// before it, as JAX's `iota` and PyTorch's `arange` are, or nothing if it is no such.
+std::optional<int64_t> findRamp(mlir::Value tensor);
+
 /// Computes an element of a triangle in a body.
 mlir::Value emitTriangle(mlir::OpBuilder &builder, mlir::Location loc, const Triangle &triangle,
                          mlir::Value row, mlir::Value column);

@@ -48,6 +48,20 @@ def test_kth_value(keepdim):
     equal(ordering.kth_value(values, 3, 0, keepdim), torch.kthvalue(values, 3, 0, keepdim))
 
 
+@pytest.mark.parametrize("size", [1, 4, 7])
+def test_median(size):
+    for values in (torch.randn(size), torch.randint(0, 9, (size, 2)), torch.full((size,), float("nan"))):
+        torch.testing.assert_close(ordering.median(values), torch.median(values), equal_nan=True)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("values", [TIED, torch.randint(-3, 3, (4, 11)), torch.tensor(2.0)], ids=str)
+def test_running_limits_are_the_last_of_equal_ones(values, largest):
+    theirs = torch.cummax if largest else torch.cummin
+    for dim in range(-1, max(values.dim() - 1, 0)):
+        equal(ordering.running_limit(largest)(values, dim), theirs(values, dim))
+
+
 @pytest.mark.parametrize("bins, low, high", [(4, 0, 3), (7, -2, 2), (1, 0, 1)])
 def test_histc(bins, low, high):
     values = torch.tensor([0.0, 1, 1, 2, 3, 3, -5, 9, -2, 2, 0.5])

@@ -10,6 +10,7 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 
 aten = torch.ops.aten
+SMALL_MASK = 1024  # elements of a mask that is stored in any case
 
 
 def is_random(target: object) -> bool:
@@ -20,13 +21,15 @@ def is_random(target: object) -> bool:
 def fold_constants(program: ExportedProgram) -> None:
     """Replaces, in place, each value that depends on no user input, other than by shape, by a constant.
 
+    A comparison of places with each other stays, since its mask would be their square.
+
     Shapes: a value that is the same everywhere becomes `full`, and an `expand` stays, so that
             what is kept has one element or the size before the broadcast.
     Errors: whatever an operator raises for its constant operands.
     """
     graph, values = program.graph, _given_constants(program)
     for node in graph.nodes:
-        if _is_constant_call(node, values):
+        if _is_constant_call(node, values) and not _is_wide_comparison(node, values):
             arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*arguments, **options)
         elif (number := _get_filling(node)) is not None:
@@ -63,6 +66,17 @@ def _is_constant_call(node: Node, values: dict) -> bool:
         and not is_random(node.target)
         and all(operand in values for operand in node.all_input_nodes)
     )
+
+
+def _is_wide_comparison(node: Node, values: dict) -> bool:
+    """Whether `node` compares two small tensors, each with all of the other, for what depends on inputs: a mask of places,
+    better made than stored."""
+    if node.target not in (aten.le.Tensor, aten.lt.Tensor, aten.ge.Tensor, aten.gt.Tensor):
+        return False
+    if all(operand in values or operand is node for user in node.users for operand in user.all_input_nodes):
+        return False
+    size = node.meta["val"].numel()
+    return size > SMALL_MASK and size > 4 * sum(operand.meta["val"].numel() for operand in node.all_input_nodes)
 
 
 def _get_filling(node: Node) -> float | None:

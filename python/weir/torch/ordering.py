@@ -4,6 +4,8 @@ Places follow from counts, so equal elements keep their order and no result depe
 largest, as in PyTorch.
 """
 
+from collections.abc import Callable
+
 import torch
 
 from weir.graphs import ExportError
@@ -67,6 +69,39 @@ def kth_value(values: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False
     return (found, order) if keepdim else (found.squeeze(dim), order.squeeze(dim))
 
 
+def median(values: torch.Tensor) -> torch.Tensor:
+    """The lower one of two middle elements; NaN if there is one."""
+    flat = values.reshape(-1)
+    middle, _ = kth_value(flat, (flat.numel() + 1) // 2)
+    if not values.is_floating_point():
+        return middle
+    return torch.where(torch.isnan(flat).any(), torch.full((), float("nan"), dtype=values.dtype), middle)
+
+
+def running_limit(largest: bool) -> Callable:
+    """cummax or cummin: values and their places, of equal ones the last."""
+    def decompose(values: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if values.dim() == 0:
+            return values.clone(), torch.zeros((), dtype=torch.int64, device=values.device)
+        moved = values.movedim(dim, -1)
+        its = moved.detach().unsqueeze(-2)
+        size = moved.shape[-1]
+        place = torch.arange(size, device=values.device)
+        before = place[None, :] <= place[:, None]
+        if values.is_floating_point():
+            furthest = float("-inf" if largest else "inf")
+        else:
+            limits = torch.iinfo(values.dtype)
+            furthest = limits.min if largest else limits.max
+        kept = torch.where(before, its, torch.full((), furthest, dtype=values.dtype))
+        limit = (kept.amax(-1) if largest else kept.amin(-1)).unsqueeze(-1)
+        is_it = (its == limit) | ((its != its) & (limit != limit))
+        chosen = torch.where(is_it & before, place, torch.zeros((), dtype=torch.int64)).amax(-1)
+        return moved.gather(-1, chosen).movedim(-1, dim), chosen.movedim(-1, dim)
+
+    return decompose
+
+
 def count_in_bins(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     """histc: counts of equally wide bins; the last one has its upper end, too, and what is outside counts nowhere."""
     if min == max:
@@ -85,5 +120,8 @@ TABLE = {
     aten.sort.stable: sort_stable,
     aten.topk.default: top_k,
     aten.kthvalue.default: kth_value,
+    aten.median.default: median,
+    aten.cummax.default: running_limit(largest=True),
+    aten.cummin.default: running_limit(largest=False),
     aten.histc.default: count_in_bins,
 }

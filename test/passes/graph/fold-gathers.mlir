@@ -233,3 +233,41 @@ func.func @resources(%x: tensor<2xf32>, %y: tensor<1x2xf32>) -> (tensor<2xf32>, 
     }
   }
 #-}
+
+// -----
+
+// A constant that counts upward is the index of a loop, plus its first element. One that does not
+// count stays, and so does one that alone says how far a loop goes.
+// CHECK-LABEL: func @counts
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%{{.*}} : tensor<4xi64>) outs
+// CHECK-NEXT:    ^bb0(%[[ODD:.*]]: i64, %{{.*}}: i64):
+// CHECK-DAG:       %[[J:.*]] = linalg.index 1
+// CHECK-DAG:       %[[I:.*]] = linalg.index 0
+// CHECK-DAG:       %[[TWO:.*]] = arith.constant 2 : i64
+// CHECK:           arith.addi %{{.*}}, %[[TWO]]
+// CHECK:         linalg.generic
+// CHECK-SAME:      ins(%{{.*}} : tensor<4xi64>)
+func.func @counts(%start: tensor<i64>) -> (tensor<3x4xi64>, tensor<i64>) {
+  %rows = arith.constant dense<[[2], [3], [4]]> : tensor<3x1xi64>
+  %columns = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  %odd = arith.constant dense<[0, 1, 2, 4]> : tensor<4xi64>
+  %e = tensor.empty() : tensor<3x4xi64>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, 0)>, affine_map<(i, j) -> (j)>,
+                                        affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%rows, %columns, %odd : tensor<3x1xi64>, tensor<4xi64>, tensor<4xi64>) outs(%e : tensor<3x4xi64>) {
+  ^bb0(%a: i64, %b: i64, %c: i64, %out: i64):
+    %s = arith.muli %a, %b : i64
+    %t = arith.addi %s, %c : i64
+    linalg.yield %t : i64
+  } -> tensor<3x4xi64>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+                         iterator_types = ["reduction"]}
+      ins(%columns : tensor<4xi64>) outs(%start : tensor<i64>) {
+  ^bb0(%a: i64, %out: i64):
+    %s = arith.addi %a, %out : i64
+    linalg.yield %s : i64
+  } -> tensor<i64>
+  return %y, %sum : tensor<3x4xi64>, tensor<i64>
+}
