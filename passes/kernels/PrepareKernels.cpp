@@ -168,6 +168,31 @@ static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
   }
 }
 
+/// Gives each tensor that is made slice by slice its own first slices: two tensors that begin alike
+/// have shared them since common subexpressions were merged, and neither could be written in place.
+static void separateSlices(func::FuncOp function, IRRewriter &rewriter) {
+  SmallVector<tensor::InsertSliceOp> insertions(function.getOps<tensor::InsertSliceOp>());
+  while (!insertions.empty()) {
+    tensor::InsertSliceOp insertion = insertions.pop_back_val();
+    OpOperand *use = &insertion.getDestMutable();
+    // The reshapes in front of the slice before belong to it.
+    while (isReshape(use->get().getDefiningOp())) {
+      if (!use->get().hasOneUse()) {
+        rewriter.setInsertionPoint(use->getOwner());
+        use->set(rewriter.clone(*use->get().getDefiningOp())->getResult(0));
+      }
+      use = &use->get().getDefiningOp()->getOpOperand(0);
+    }
+    auto before = use->get().getDefiningOp<tensor::InsertSliceOp>();
+    if (!before || before->hasOneUse())
+      continue;
+    rewriter.setInsertionPoint(use->getOwner());
+    auto own = cast<tensor::InsertSliceOp>(rewriter.clone(*before));
+    use->set(own.getResult());
+    insertions.push_back(own);
+  }
+}
+
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
 static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
@@ -204,6 +229,7 @@ static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
                                                     op.getMapOperands()));
   });
   splitReads(function);
+  separateSlices(function, rewriter);
   return success();
 }
 

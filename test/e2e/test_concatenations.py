@@ -220,3 +220,25 @@ def test_gradients_of_parts_are_written_in_place(weir):
     plan = get_plan(artifact, "f.vjp")
     assert sum(command["command"] == "dispatch" for command in plan["commands"]) == 12
     assert sum("slice" in operand for kernel in plan["kernels"] for operand in kernel["operands"]) == 3
+
+
+def test_tensors_that_begin_alike_have_slices_of_their_own(weir):
+    """Two concatenations of equal zeros and a product each, as Mamba-2 passes states from chunk to chunk."""
+    part, whole, weight = "tensor<2x4x7xf32>", "tensor<2x5x7xf32>", "tensor<2x7x7xf32>"
+
+    def multiply(name, x, kind):
+        return f"""
+  %{name}_empty = tensor.empty() : {kind}
+  %{name}_init = linalg.fill ins(%zero : f32) outs(%{name}_empty : {kind}) -> {kind}
+  %{name} = linalg.batch_matmul ins({x}, %w : {kind}, {weight}) outs(%{name}_init : {kind}) -> {kind}"""
+
+    artifact = weir.compile_text(f"""func.func @f(%x: {part}, %y: {part}, %w: {weight}) -> ({whole}, {whole}) {{
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<2x1x7xf32>{multiply("a", "%x", part)}{multiply("b", "%y", part)}
+  %0 = tensor.concat dim(1) %zeros, %a : (tensor<2x1x7xf32>, {part}) -> {whole}
+  %1 = tensor.concat dim(1) %zeros, %b : (tensor<2x1x7xf32>, {part}) -> {whole}{multiply("c", "%0", whole)}{multiply("d", "%1", whole)}
+  return %c, %d : {whole}, {whole}
+}}
+""")
+    weir.compare(artifact, ["--random-inputs=7"], 1e-5)
+    weir.run("verify", artifact)
