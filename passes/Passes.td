@@ -1320,7 +1320,8 @@ def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
 def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
   let summary = "Turns host code that launches kernels into a command list.";
   let description = [{
-    For programs that Weir did not compile: weir-insert-barriers then orders them.
+    For programs that Weir did not compile: weir-insert-barriers then orders them. A function
+    that only copies and fills becomes one, too.
 
     Needs: functions of one block of `gpu.launch_func`, `gpu.memcpy`, `gpu.memset` and
     `memref.copy`, with or without tokens, on arguments, allocations, globals and views of
@@ -1334,7 +1335,8 @@ def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
     order, whatever memory needs. Where the source orders less it has a race, and a warning
     names the two commands.
 
-    Never: changes functions that launch nothing.
+    Never: changes functions without launches, `gpu.memcpy` and `gpu.memset` that call or touch
+    memory other than by `memref.copy`: their copies are host code.
 
     Cost: linear in ops, plus the hazards between commands.
 

@@ -282,6 +282,15 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
     if (auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName))
       allocation.name = name.str();
   }
+  // Whoever calls the function reads what it returns, however long the bytes are unused before.
+  for (auto end : function.getOps<func::ReturnOp>())
+    for (Value returned : end.getOperands()) {
+      if (!isa<BaseMemRefType>(returned.getType()))
+        continue;
+      const AllocationRef &origin = views.get(returned).allocation;
+      for (auto [ref, allocation] : llvm::zip_equal(result.list.allocations, problem.allocations))
+        allocation.isReturned |= compare(origin, ref) != Sharing::Disjoint;
+    }
   auto ops = std::make_shared<std::vector<Operation *>>(result.list.dispatches.begin(),
                                                         result.list.dispatches.end());
   problem.isProved = [ops, &proofs](int64_t id, int64_t read, int64_t written) {

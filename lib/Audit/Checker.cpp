@@ -9,6 +9,12 @@ namespace weir::audit {
 /// Max number of findings, and of names of needless barriers, kept; all are counted.
 static constexpr size_t maxKept = 1000;
 
+bool Recording::operator==(const Recording &other) const {
+  return hasUnseen == other.hasUnseen &&
+         std::equal(commands.begin(), commands.end(), other.commands.begin(), other.commands.end(),
+                    [](const auto &a, const auto &b) { return a == b || *a == *b; });
+}
+
 //===----------------------------------------------------------------------===//
 // Dependencies
 //===----------------------------------------------------------------------===//
@@ -170,15 +176,30 @@ void Checker::report(HazardKind kind, bool isOrdered, const Access &from, const 
   auto found = findings.find(key);
   if (found != findings.end()) {
     Finding &known = found->second;
+    addScopes(known.scopes, from, to);
+    known.isOfOneQueue &= from.queue == to.queue;
     known.times += known.begin == begin;
     known.begin = std::min(known.begin, begin);
     known.end = std::max(known.end, end);
     return;
   }
   ++(isCertain ? summary.missing : summary.possible);
-  if (findings.size() < maxKept)
-    findings[key] = {findings.size(), kind,         isCertain, isOrdered, from.command,
-                     to.command,      touch.buffer, begin,     end,       1};
+  if (findings.size() >= maxKept)
+    return;
+  Finding &made = findings[key];
+  made = {findings.size() - 1, kind,  isCertain, isOrdered, from.command, to.command,
+          touch.buffer,        begin, end,       1,         {},           from.queue == to.queue};
+  addScopes(made.scopes, from, to);
+}
+
+/// Adds the scopes that a barrier between two accesses must name.
+void Checker::addScopes(Scopes &scopes, const Access &from, const Access &to) {
+  scopes.from |= from.stage;
+  scopes.to |= to.stage;
+  if (!from.writes)
+    return;
+  scopes.fromAccess |= from.access;
+  scopes.toAccess |= to.access;
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,6 +224,20 @@ static bool orders(const Command &barrier, const auto &from, const auto &to, con
                      });
 }
 
+/// Adds bytes of a memory to ranges of buffers: to the one of its buffer, if there is one.
+static void addRange(std::vector<BufferRange> &ranges, const std::shared_ptr<const Buffer> &buffer,
+                     int64_t begin, int64_t end) {
+  begin -= buffer->offset;
+  end -= buffer->offset;
+  for (BufferRange &range : ranges)
+    if (range.buffer == buffer) {
+      range.begin = std::min(range.begin, begin);
+      range.end = std::max(range.end, end);
+      return;
+    }
+  ranges.push_back({buffer, begin, end});
+}
+
 /// Marks the barriers that two accesses with a hazard need. Pairs come in the order of their later
 /// accesses; each uses a barrier already in use, or else the last one that suits. If every barrier
 /// covers everything, this greedy choice uses the min number of barriers.
@@ -217,21 +252,36 @@ void Checker::need(const Access &from, const Access &to, const Touch &touch, int
         if (info.isNeeded >= taken &&
             orders(*barrier->barrier, from, to, *touch.buffer, begin, end)) {
           info.isNeeded = true;
+          addScopes(info.scopes, from, to);
+          addRange(info.ranges, touch.buffer, begin, end);
           return;
         }
       }
   // No single barrier suits: several together do, so all between are needed.
   for (uint32_t queue : {from.queue, to.queue})
     for (const Passed &barrier : queues[queue].barriers)
-      if (barrier.moment > from.moment)
-        barriers[barrier.barrier].isNeeded = true;
+      if (barrier.moment > from.moment) {
+        Barrier &info = barriers[barrier.barrier];
+        info.isNeeded = info.isPartOfChain = true;
+      }
 }
 
-static void judge(const Command &command, bool isInner, bool isNeeded, Summary &summary) {
+void Checker::judge(const Barrier &barrier, Summary &summary) {
+  const Command &command = *barrier.command;
   ++summary.barriers;
-  if (isNeeded)
+  if (barrier.isNeeded) {
+    Stages excess = 0;
+    for (const Dependency &dependency : command.dependencies)
+      excess |= findExcess(dependency.from, barrier.scopes.from) |
+                findExcess(dependency.to, barrier.scopes.to);
+    if (!excess || !command.isJudged || !barrier.isInner || barrier.isPartOfChain)
+      return;
+    ++summary.tooWide;
+    if (summary.wideBarriers.size() < maxKept)
+      summary.wideBarriers.push_back({command.name, barrier.scopes, barrier.ranges});
     return;
-  if (!command.isJudged || !isInner) {
+  }
+  if (!command.isJudged || !barrier.isInner) {
     ++summary.notJudged;
     return;
   }
@@ -245,7 +295,7 @@ void Checker::forget(const Recording &recording) {
     auto found = barriers.find(command.get());
     if (found == barriers.end())
       continue;
-    judge(*command, found->second.isInner, found->second.isNeeded, summary);
+    judge(found->second, summary);
     barriers.erase(found);
     for (auto &[number, queue] : queues)
       std::erase_if(queue.barriers,
@@ -256,7 +306,7 @@ void Checker::forget(const Recording &recording) {
 Summary Checker::getSummary() const {
   Summary all = summary;
   for (const auto &[command, barrier] : barriers)
-    judge(*command, barrier.isInner, barrier.isNeeded, all);
+    judge(barrier, all);
   for (const auto &[key, finding] : findings)
     all.findings.push_back(finding);
   std::sort(all.findings.begin(), all.findings.end(), [](const Finding &a, const Finding &b) {

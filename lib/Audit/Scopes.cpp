@@ -2,6 +2,8 @@
 
 #include "weir/Audit/Scopes.h"
 
+#include <utility>
+
 using namespace weir::audit;
 
 // Vulkan specification 1.3, section 7.1.2 (Pipeline Stages) and 7.1.3 (Access Types).
@@ -22,6 +24,34 @@ Stages weir::audit::expandStages(Stages mask, bool isFirst) {
   if (mask & allGraphics)
     stages |= graphics;
   return stages;
+}
+
+Stages weir::audit::findExcess(Stages mask, Stages needed) {
+  return mask & ~(needed & transfers ? needed | transfers : needed);
+}
+
+std::vector<std::string> weir::audit::nameStages(Stages mask) {
+  static constexpr std::pair<Stages, const char *> all[] = {{stageIndirect, "DRAW_INDIRECT"},
+                                                            {stageCompute, "COMPUTE_SHADER"},
+                                                            {stageCopy, "COPY"},
+                                                            {stageClear, "CLEAR"}};
+  std::vector<std::string> names;
+  for (auto [bit, name] : all)
+    if (mask & bit)
+      names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> weir::audit::nameAccesses(Accesses mask) {
+  static constexpr std::pair<Accesses, const char *> all[] = {
+      {accessIndirectRead, "INDIRECT_COMMAND_READ"}, {accessUniformRead, "UNIFORM_READ"},
+      {accessTransferRead, "TRANSFER_READ"},         {accessTransferWrite, "TRANSFER_WRITE"},
+      {accessStorageRead, "SHADER_STORAGE_READ"},    {accessStorageWrite, "SHADER_STORAGE_WRITE"}};
+  std::vector<std::string> names;
+  for (auto [bit, name] : all)
+    if (mask & bit)
+      names.emplace_back(name);
+  return names;
 }
 
 Accesses weir::audit::expandAccesses(Accesses mask) {

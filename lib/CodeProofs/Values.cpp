@@ -686,6 +686,8 @@ static Form getForm(Op op) {
 bool Walk::isUniform(const Instruction &instruction) {
   std::span<const uint32_t> operands = instruction.operands;
   switch (instruction.op) {
+  case Op::ArrayLength: // of a descriptor, which stays as it is
+    return true;
   case Op::Load: {
     Value from = get(operands[0]);
     if (writesAnywhere || from.kind != Value::Kind::Pointer || from.root != Value::Root::Binding ||

@@ -70,6 +70,8 @@ std::optional<Refusal> weir::findMisfit(const OrderProblem &problem, const Order
   bool isArgument = have.kind == OrderAllocation::Kind::Argument;
   if (have.kind == OrderAllocation::Kind::Global)
     return Refusal::NotOwned;
+  if (have.isReturned)
+    return Refusal::EscapesTwice;
   if (want.space != have.space)
     return Refusal::MemorySpace;
   if (!from.isWhole && isArgument)

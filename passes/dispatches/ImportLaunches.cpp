@@ -218,7 +218,8 @@ std::optional<int64_t> Importer::getConstant(Value value) const {
 /// Checks that the function is one block with all launches in it.
 void Importer::checkShape() {
   if (!function.getBody().hasOneBlock())
-    fail(function) << "launches kernels and has " << function.getBody().getBlocks().size()
+    fail(function) << "launches kernels or copies, and has "
+                   << function.getBody().getBlocks().size()
                    << " blocks; only a straight-line function becomes a command list";
   function.walk([&](Operation *op) {
     if (auto present = dyn_cast<schedule::CommandsOp>(op))
@@ -424,16 +425,34 @@ LogicalResult Importer::warnOfRaces(Effects &effects) {
   return success();
 }
 
+/// Whether a function of the host does no more than to copy: it has `memref.copy`, and else only
+/// allocates, frees and computes. Where other host code touches memory, its copies are host code,
+/// too.
+static bool onlyCopies(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return false;
+  Block &body = function.getBody().front();
+  return !body.getOps<memref::CopyOp>().empty() && llvm::all_of(body, [](Operation &op) {
+    return isa<memref::CopyOp, memref::DeallocOp, func::ReturnOp>(op) || isMemoryEffectFree(&op) ||
+           hasSingleEffect<MemoryEffects::Allocate>(&op);
+  });
+}
+
 void ImportLaunches::runOnOperation() {
   llvm::SetVector<Operation *> functions;
   bool ok = true;
-  getOperation().walk([&](Operation *op) {
-    if (!isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
-      return;
+  getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<gpu::GPUModuleOp>(op))
+      return WalkResult::skip(); // code of the device
+    if (auto function = dyn_cast<func::FuncOp>(op); function && onlyCopies(function))
+      functions.insert(function);
+    if (!isa<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::MemcpyOp, gpu::MemsetOp>(op))
+      return WalkResult::advance();
     if (auto function = op->getParentOfType<func::FuncOp>())
       functions.insert(function);
     else
       ok = (op->emitOpError("is in no func.func and cannot be imported"), false);
+    return WalkResult::advance();
   });
   std::deque<Importer> importers; // they don't move
   for (Operation *function : functions)

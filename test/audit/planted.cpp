@@ -92,6 +92,7 @@ void Program::open() {
 
   VkCommandPoolCreateInfo poolInfo = {};
   poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  poolInfo.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   check(vkCreateCommandPool(device, &poolInfo, nullptr, &commandPool), "vkCreateCommandPool");
   VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC, 32};
   VkDescriptorPoolCreateInfo descriptors = {};
@@ -225,8 +226,9 @@ static constexpr VkAccessFlags reads = VK_ACCESS_SHADER_READ_BIT,
 
 int main(int count, char **arguments) {
   static const std::set<std::string> cases = {
-      "none",   "raw",   "war",   "waw",   "needless", "stage",    "range",
-      "access", "alias", "apart", "split", "possible", "indirect", "secondary"};
+      "none",     "raw",       "war",   "waw",       "needless", "stage",
+      "range",    "access",    "alias", "apart",     "split",    "possible",
+      "indirect", "secondary", "again", "waw-again", "wide"};
   if (count != 3 || !cases.contains(arguments[2])) {
     std::fprintf(stderr, "usage: planted KERNELS CASE, one of");
     for (const std::string &each : cases)
@@ -262,7 +264,6 @@ int main(int count, char **arguments) {
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   begin.pInheritanceInfo = &inheritance;
-  check(vkBeginCommandBuffer(recorded, &begin), "vkBeginCommandBuffer");
 
   auto bind = [&](VkPipeline pipeline, VkBuffer in, VkBuffer out, uint32_t offset) {
     VkDescriptorSet sets[] = {program.makeSet(out, bytes - offset), program.makeSet(in)};
@@ -285,66 +286,75 @@ int main(int count, char **arguments) {
   };
   const VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 
-  if (program.is("indirect")) {
-    uint32_t grid[] = {groups, 1, 1};
-    vkCmdUpdateBuffer(recorded, c, 0, sizeof(grid), grid);
-    VkMemoryBarrier memory = {};
-    memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-    memory.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
-    memory.dstAccessMask = VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
-    vkCmdPipelineBarrier(recorded, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                         VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT, 0, 1, &memory, 0, nullptr, 0,
-                         nullptr);
-  }
-  dispatch(fill, a, a);
-  if (program.is("stage")) // what it waits for has no dispatches
-    order(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, reads);
-  else if (!program.is("raw"))
-    order(compute, writes, reads | writes);
-  if (program.is("needless"))
-    order(compute, writes, reads | writes);
-  if (program.is("indirect")) {
-    bind(copy, a, b, 0);
-    vkCmdDispatchIndirect(recorded, c, 0);
-  } else {
-    dispatch(program.is("possible") ? gather : copy, a, b);
-  }
-  if (!program.is("war") && !program.is("possible") && !program.is("indirect"))
-    order(compute, 0, 0);
-  bind(fill, a, a, 0); // where it is split, only the first half
-  vkCmdDispatch(recorded, program.is("split") ? groups / 2 : groups, 1, 1);
+  auto record = [&] {
+    check(vkBeginCommandBuffer(recorded, &begin), "vkBeginCommandBuffer");
+    if (program.is("indirect")) {
+      uint32_t grid[] = {groups, 1, 1};
+      vkCmdUpdateBuffer(recorded, c, 0, sizeof(grid), grid);
+      VkMemoryBarrier memory = {};
+      memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+      memory.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+      memory.dstAccessMask = VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+      vkCmdPipelineBarrier(recorded, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                           VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT, 0, 1, &memory, 0, nullptr, 0,
+                           nullptr);
+    }
+    dispatch(fill, a, a);
+    if (program.is("stage")) // what it waits for has no dispatches
+      order(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, reads);
+    else if (program.is("wide"))
+      order(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, writes, reads | writes);
+    else if (!program.is("raw"))
+      order(compute, writes, reads | writes);
+    if (program.is("needless"))
+      order(compute, writes, reads | writes);
+    if (program.is("indirect")) {
+      bind(copy, a, b, 0);
+      vkCmdDispatchIndirect(recorded, c, 0);
+    } else {
+      dispatch(program.is("possible") ? gather : copy, a, b);
+    }
+    if (!program.is("war") && !program.is("possible") && !program.is("indirect"))
+      order(compute, 0, 0);
+    bind(fill, a, a, 0); // where it is split, only the first half
+    vkCmdDispatch(recorded, program.is("split") ? groups / 2 : groups, 1, 1);
 
-  // In the newer words.
-  VkBufferMemoryBarrier2 buffer = {};
-  buffer.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2;
-  buffer.srcStageMask = buffer.dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
-  buffer.srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
-  buffer.dstAccessMask = program.is("access") ? VK_ACCESS_2_SHADER_STORAGE_READ_BIT
-                                              : VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
-  buffer.srcQueueFamilyIndex = buffer.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-  buffer.buffer = a;
-  buffer.size = program.is("range") ? bytes / 4 : VK_WHOLE_SIZE;
-  VkDependencyInfo dependency = {};
-  dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
-  dependency.bufferMemoryBarrierCount = 1;
-  dependency.pBufferMemoryBarriers = &buffer;
-  if (program.is("split")) {
-    // The second half of A: nothing to order.
-    bind(fill, a, a, bytes / 2);
-    vkCmdDispatch(recorded, groups / 2, 1, 1);
-  }
-  if (!program.is("waw") && !program.is("alias") && !program.is("apart"))
-    vkCmdPipelineBarrier2(recorded, &dependency);
-  dispatch(fill, other, program.is("apart") ? c : other);
-  check(vkEndCommandBuffer(recorded), "vkEndCommandBuffer");
-  if (recorded == secondary) {
-    check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
-    vkCmdExecuteCommands(commands, 1, &secondary);
-    check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
-  }
+    // In the newer words.
+    VkBufferMemoryBarrier2 buffer = {};
+    buffer.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2;
+    buffer.srcStageMask = buffer.dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
+    buffer.srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
+    buffer.dstAccessMask = program.is("access") ? VK_ACCESS_2_SHADER_STORAGE_READ_BIT
+                                                : VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
+    buffer.srcQueueFamilyIndex = buffer.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    buffer.buffer = a;
+    buffer.size = program.is("range") ? bytes / 4 : VK_WHOLE_SIZE;
+    VkDependencyInfo dependency = {};
+    dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
+    dependency.bufferMemoryBarrierCount = 1;
+    dependency.pBufferMemoryBarriers = &buffer;
+    if (program.is("split")) {
+      // The second half of A: nothing to order.
+      bind(fill, a, a, bytes / 2);
+      vkCmdDispatch(recorded, groups / 2, 1, 1);
+    }
+    if (!program.is("waw") && !program.is("waw-again") && !program.is("alias") &&
+        !program.is("apart"))
+      vkCmdPipelineBarrier2(recorded, &dependency);
+    dispatch(fill, other, program.is("apart") ? c : other);
+    check(vkEndCommandBuffer(recorded), "vkEndCommandBuffer");
+    if (recorded == secondary) {
+      check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+      vkCmdExecuteCommands(commands, 1, &secondary);
+      check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+    }
+  };
+  record();
 
   // Twice, and the host waits between.
   for (int run = 0; run < 2; ++run) {
+    if (run == 1 && (program.is("again") || program.is("waw-again")))
+      record();
     VkSubmitInfo submit = {};
     submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     submit.commandBufferCount = 1;

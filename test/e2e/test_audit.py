@@ -22,7 +22,7 @@ def audit(*command, status=0):
 
 def plant(tmp_path, case):
     """Runs the program with the layer alone, for the report as JSON."""
-    report = tmp_path / "report.json"
+    report = tmp_path / f"{case}.json"
     environment = {"VK_INSTANCE_LAYERS": "VK_LAYER_WEIR_audit", "VK_ADD_LAYER_PATH": str(BIN.parent / "lib"),
                    "WEIR_AUDIT_REPORT": str(report), "WEIR_AUDIT_FORMAT": "json"}
     subprocess.run([BIN / "planted", KERNELS, case], check=True, env=os.environ | environment)
@@ -57,6 +57,10 @@ def pair(kind, first, second, begin=0, end=1024, certain=True, ordered=False):
     ("possible", [pair("WAR", 2, 3, end=256, certain=False)], 0),
     ("indirect", [pair("WAR", 4, 5, certain=False)], 0),
     ("secondary", [], 0),
+    # Recorded again for the second run.
+    ("again", [], 0),
+    ("waw-again", [pair("WAW", 4, 5)], 0),
+    ("wide", [], 0),
 ])
 def test_planted(tmp_path, case, found, needless):
     summary = plant(tmp_path, case)
@@ -65,13 +69,41 @@ def test_planted(tmp_path, case, found, needless):
     assert summary["missing"] == sum(each[1] for each in found)
     assert summary["possible"] == sum(not each[1] for each in found)
     assert bool(summary["not_looked_at"]) == (case == "indirect")
+    assert summary["too_wide"] == len(summary["wide_barriers"]) == (case == "wide")
+
+
+@pytest.mark.parametrize("case, again", [("none", "again"), ("waw", "waw-again")])
+def test_a_command_buffer_that_is_recorded_again_counts_once(tmp_path, case, again):
+    assert plant(tmp_path, again) == plant(tmp_path, case)
+
+
+def test_scopes_that_suffice(tmp_path):
+    write = {"from_stages": ["COMPUTE_SHADER"], "from_accesses": ["SHADER_STORAGE_WRITE"],
+             "to_stages": ["COMPUTE_SHADER"]}
+    finding, = plant(tmp_path, "waw")["findings"]
+    assert finding["suffices"] == write | {"to_accesses": ["SHADER_STORAGE_WRITE"]}
+    finding, = plant(tmp_path, "war")["findings"]
+    assert finding["suffices"] == write | {"from_accesses": [], "to_accesses": []}
+    wide, = plant(tmp_path, "wide")["wide_barriers"]
+    assert wide["barrier"].startswith("command 1 (barrier)")
+    assert wide["suffices"] == write | {"to_accesses": ["SHADER_STORAGE_READ", "SHADER_STORAGE_WRITE"]}
+    assert wide["ranges"] == [{"buffer": 'buffer "A"', "bytes": [0, 1024]}]
 
 
 def test_report_for_people():
     report = audit(BIN / "planted", KERNELS, "waw", status=1)
     assert ('missing WAW: command 5 (dispatch of "fill") of command buffer 1 writes bytes [0, 1024) of buffer "A" that '
-            'command 4 (dispatch of "fill") of command buffer 1 writes: nothing orders the two (2 times)') in report
+            'command 4 (dispatch of "fill") of command buffer 1 writes: nothing orders the two (2 times); a barrier from COMPUTE_SHADER '
+            '(SHADER_STORAGE_WRITE) to COMPUTE_SHADER (SHADER_STORAGE_WRITE) for these bytes suffices') in report
     assert "1 missing, 0 possible, 0 needless of 2 barriers (0 not judged), in 8 dispatches and 0 transfers" in report
+
+
+def test_a_report_of_a_wide_barrier():
+    report = audit(BIN / "planted", KERNELS, "wide")
+    assert ('too wide: command 1 (barrier) of command buffer 1 names stages that nothing needs; a barrier from '
+            'COMPUTE_SHADER (SHADER_STORAGE_WRITE) to COMPUTE_SHADER (SHADER_STORAGE_READ | SHADER_STORAGE_WRITE) for '
+            'bytes [0, 1024) of buffer "A" suffices') in report
+    assert "0 needless of 3 barriers (0 not judged, 1 too wide), in" in report
 
 
 def test_never_active():

@@ -10,13 +10,39 @@ namespace weir::audit {
 // Command buffers
 //===----------------------------------------------------------------------===//
 
-void Device::forget(CommandBuffer &commands) {
-  if (commands.recording)
-    checker.forget(*commands.recording);
+/// Max number of earlier contents of a command buffer that are kept.
+static constexpr size_t maxPast = 8;
+
+/// Clears a command buffer for a new recording.
+void Device::restart(CommandBuffer &commands) {
+  if (commands.recording && !commands.recording->commands.empty())
+    commands.past.push_back(commands.recording);
+  if (commands.past.size() > maxPast) {
+    checker.forget(*commands.past.front());
+    commands.past.erase(commands.past.begin());
+  }
   commands.recording = std::make_shared<Recording>();
   commands.commands = 0;
   commands.pipeline.reset();
   commands.sets.clear();
+}
+
+/// Forgets all that a command buffer has held.
+void Device::forget(CommandBuffer &commands) {
+  restart(commands);
+  for (const auto &recording : commands.past)
+    checker.forget(*recording);
+  commands.past.clear();
+}
+
+const std::shared_ptr<Recording> &Device::getRecording(CommandBuffer &commands) {
+  for (auto known = commands.past.rbegin(); known != commands.past.rend(); ++known)
+    if (**known == *commands.recording) {
+      commands.recording = *known;
+      commands.past.erase(std::next(known).base());
+      break;
+    }
+  return commands.recording;
 }
 
 void Device::addUnseen(VkCommandBuffer handle, const char *what) {
@@ -31,10 +57,11 @@ static void forgetPool(VkDevice handle, VkCommandPool pool, bool isFreed) {
   std::lock_guard lock(device.mutex);
   for (auto entry = device.commandBuffers.begin(); entry != device.commandBuffers.end();) {
     auto next = std::next(entry);
-    if (entry->second.pool == pool) {
+    if (entry->second.pool == pool && isFreed) {
       device.forget(entry->second);
-      if (isFreed)
-        device.commandBuffers.erase(entry);
+      device.commandBuffers.erase(entry);
+    } else if (entry->second.pool == pool) {
+      device.restart(entry->second);
     }
     entry = next;
   }
@@ -83,11 +110,10 @@ void hooks::FreeCommandBuffers(VkDevice handle, VkCommandPool pool, uint32_t cou
   device.next.FreeCommandBuffers(handle, pool, count, buffers);
 }
 
-/// Clears a command buffer for a new recording.
 static Device &restart(VkCommandBuffer handle) {
   Device &device = getDevice(handle);
   std::lock_guard lock(device.mutex);
-  device.forget(device.commandBuffers[handle]);
+  device.restart(device.commandBuffers[handle]);
   return device;
 }
 
@@ -250,13 +276,19 @@ static std::vector<spv::ByteRange> subtract(const std::vector<spv::ByteRange> &f
   return rest;
 }
 
+/// Returns how many bytes of a descriptor a shader can reach.
+static int64_t getBytes(const Descriptor &descriptor, int64_t dynamicOffset) {
+  return descriptor.bytes < 0 ? descriptor.buffer->bytes - descriptor.offset - dynamicOffset
+                              : descriptor.bytes;
+}
+
 static void addDescriptor(Device &device, Command &command, const Descriptor &descriptor,
                           VkDescriptorType type, int64_t dynamicOffset,
                           const SlotEffects &effects) {
   if (!descriptor.buffer)
     return; // a null descriptor accesses nothing
   int64_t base = descriptor.offset + dynamicOffset;
-  int64_t bytes = descriptor.bytes < 0 ? descriptor.buffer->bytes - base : descriptor.bytes;
+  int64_t bytes = getBytes(descriptor, dynamicOffset);
   auto addSide = [&](const spv::TouchedBytes &side, Accesses access, bool writes) {
     auto addRanges = [&](const std::vector<spv::ByteRange> &ranges, bool isCertain) {
       for (const spv::ByteRange &range : ranges)
@@ -292,6 +324,28 @@ static void addSlot(Device &device, Command &command, const BoundSet &bound, uin
   }
 }
 
+/// Returns the sizes of the descriptors that are bound, as far as the code asks for them.
+static std::map<DescriptorSlot, int64_t> getSizes(const CommandBuffer &commands,
+                                                  const Kernel &kernel) {
+  std::map<DescriptorSlot, int64_t> sizes;
+  for (const DescriptorSlot &slot : kernel.getSized()) {
+    auto bound = commands.sets.find(slot.set);
+    if (bound == commands.sets.end() || !bound->second.set || !bound->second.set->layout)
+      continue;
+    const auto &bindings = bound->second.set->layout->bindings;
+    const DescriptorPlace place(slot.binding, 0);
+    auto binding = bindings.find(slot.binding);
+    auto descriptor = bound->second.set->descriptors.find(place);
+    if (binding == bindings.end() || binding->second.mayChange ||
+        descriptor == bound->second.set->descriptors.end() || !descriptor->second.buffer)
+      continue;
+    auto offset = bound->second.offsets.find(place);
+    sizes[slot] =
+        getBytes(descriptor->second, offset == bound->second.offsets.end() ? 0 : offset->second);
+  }
+  return sizes;
+}
+
 /// Adds a dispatch; `grid` is null if it is unknown.
 static void addDispatch(Device &device, VkCommandBuffer handle, Command command,
                         const std::array<int64_t, 3> *grid) {
@@ -303,7 +357,8 @@ static void addDispatch(Device &device, VkCommandBuffer handle, Command command,
   }
   const std::string name = "dispatch of \"" + commands.pipeline->name + "\"";
   Kernel &kernel = commands.pipeline->getKernel();
-  const KernelEffects &effects = grid ? kernel.getEffects(*grid) : kernel.getEffects();
+  const KernelEffects &effects =
+      grid ? kernel.getEffects(*grid, getSizes(commands, kernel)) : kernel.getEffects();
   if (!effects.problem.empty())
     device.see("where in its descriptors a " + name + " reads and writes: " + effects.problem);
   if (kernel.usesAddresses())
@@ -610,7 +665,7 @@ void hooks::CmdExecuteCommands(VkCommandBuffer handle, uint32_t count,
     std::lock_guard lock(device.mutex);
     CommandBuffer &commands = device.commandBuffers[handle];
     for (uint32_t i = 0; i < count; ++i) {
-      const Recording &executed = *device.commandBuffers[secondaries[i]].recording;
+      const Recording &executed = *device.getRecording(device.commandBuffers[secondaries[i]]);
       auto &all = commands.recording->commands;
       all.insert(all.end(), executed.commands.begin(), executed.commands.end());
       commands.recording->hasUnseen |= executed.hasUnseen;

@@ -161,6 +161,8 @@ struct CommandBuffer {
   std::string name;
   VkCommandPool pool = VK_NULL_HANDLE;
   std::shared_ptr<Recording> recording;
+  /// Earlier contents, the latest last. One that is recorded again is the same recording.
+  std::vector<std::shared_ptr<Recording>> past;
   size_t commands = 0; ///< number recorded so far, without those that only set state
   std::shared_ptr<Pipeline> pipeline;
   std::map<uint32_t, BoundSet> sets;
@@ -206,7 +208,10 @@ public:
   uint32_t getQueue(VkQueue queue) {
     return queues.try_emplace(queue, queues.size()).first->second;
   }
+  void restart(CommandBuffer &commands);
   void forget(CommandBuffer &commands);
+  /// Returns what a command buffer holds; an earlier recording if that is equal.
+  const std::shared_ptr<Recording> &getRecording(CommandBuffer &commands);
   /// Counts a command that is not tracked, by its name.
   void addUnseen(VkCommandBuffer commands, const char *name);
   void write(Set &set, const VkWriteDescriptorSet &write) const;

@@ -17,7 +17,7 @@ static SemaphorePoint makePoint(Device &device, VkSemaphore semaphore, uint64_t 
 
 static void addCommands(Device &device, Batch &batch, VkCommandBuffer commands) {
   if (commands)
-    batch.recordings.push_back(device.commandBuffers[commands].recording);
+    batch.recordings.push_back(device.getRecording(device.commandBuffers[commands]));
 }
 
 static void submit(Device &device, VkQueue queue, std::vector<Batch> batches, VkFence fence) {

@@ -39,6 +39,8 @@ struct Touch {
   Accesses access = 0;        ///< one bit
   bool writes = false;
   bool isCertain = false; ///< whether each of the bytes is touched; else some may be
+
+  bool operator==(const Touch &) const = default;
 };
 
 /// A dependency between two scopes: commands before it, in stages `from`, are ordered before
@@ -50,6 +52,8 @@ struct Dependency {
   bool hasMemory = true;                ///< if false, only execution is ordered
   std::shared_ptr<const Buffer> buffer; ///< bytes that become visible; null: all memory
   int64_t begin = 0, end = 0;           ///< of the buffer
+
+  bool operator==(const Dependency &) const = default;
 };
 
 struct Command {
@@ -62,12 +66,30 @@ struct Command {
   bool isJudged = true;
   std::vector<uint64_t> events;
   Stages eventStages = 0; ///< SetEvent: stages that it waits for, expanded
+
+  bool operator==(const Command &) const = default;
 };
 
 /// The contents of a command buffer, with its secondary command buffers inlined.
 struct Recording {
   std::vector<std::shared_ptr<const Command>> commands;
   bool hasUnseen = false; ///< whether it has commands that are not tracked
+
+  /// Whether both hold equal commands.
+  bool operator==(const Recording &other) const;
+};
+
+/// The stages and accesses of hazards, on both sides: those that a barrier must name. Where only
+/// reads come before writes, it need not name accesses.
+struct Scopes {
+  Stages from = 0, to = 0;
+  Accesses fromAccess = 0, toAccess = 0;
+};
+
+/// Bytes [begin, end) of a buffer.
+struct BufferRange {
+  std::shared_ptr<const Buffer> buffer;
+  int64_t begin = 0, end = 0;
 };
 
 /// A semaphore's value to wait for or to signal; 0 for a binary semaphore.
@@ -97,6 +119,15 @@ struct Finding {
   std::shared_ptr<const Buffer> buffer; ///< the second command's
   int64_t begin = 0, end = 0;           ///< smallest range of the buffer with all such bytes
   int64_t times = 1;                    ///< number of executions with this finding
+  Scopes scopes;                        ///< those that suffice for a barrier between the two
+  bool isOfOneQueue = true;             ///< else only a semaphore can order the two
+};
+
+/// A needed barrier that names stages which no hazard needs.
+struct WideBarrier {
+  std::string name;
+  Scopes scopes; ///< those that suffice
+  std::vector<BufferRange> ranges;
 };
 
 struct Summary {
@@ -104,9 +135,11 @@ struct Summary {
   /// Barriers of executed command buffers, each counted once per recording.
   int64_t barriers = 0, notJudged = 0, needless = 0;
   std::vector<std::string> needlessNames; ///< the first ones
-  std::vector<Finding> findings;          ///< the first ones, certain ones before others
-  int64_t missing = 0, possible = 0;      ///< all findings
-  int64_t unsignalled = 0;                ///< batches that wait for a signal never seen here
+  int64_t tooWide = 0;
+  std::vector<WideBarrier> wideBarriers; ///< the first ones
+  std::vector<Finding> findings;         ///< the first ones, certain ones before others
+  int64_t missing = 0, possible = 0;     ///< all findings
+  int64_t unsignalled = 0;               ///< batches that wait for a signal never seen here
 };
 
 /// Checks the commands of all queues; a queue is named by a number.
@@ -170,6 +203,10 @@ private:
   struct Barrier {
     std::shared_ptr<const Command> command;
     bool isInner = false, isNeeded = false;
+    /// Whether it orders accesses only together with other barriers; then its scopes stay.
+    bool isPartOfChain = false;
+    Scopes scopes; ///< of the hazards that it orders by itself
+    std::vector<BufferRange> ranges;
   };
   struct Passed {
     uint64_t moment = 0;
@@ -190,6 +227,8 @@ private:
                int64_t end);
   void report(HazardKind kind, bool isOrdered, const Access &from, const Access &to,
               const Touch &touch, int64_t begin, int64_t end);
+  static void judge(const Barrier &barrier, Summary &summary);
+  static void addScopes(Scopes &scopes, const Access &from, const Access &to);
   void need(const Access &from, const Access &to, const Touch &touch, int64_t begin, int64_t end);
   /// Orders commands of `queue` after the dependency behind everything before `point`.
   void apply(const Dependency &dependency, const Point &point, uint32_t queue, bool isBarrier);

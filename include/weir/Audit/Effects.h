@@ -8,9 +8,9 @@
 #define WEIR_AUDIT_EFFECTS_H
 
 #include "weir/CodeProofs/Footprint.h"
+#include "weir/SpirvReader/Pipeline.h"
 
 #include <array>
-#include <compare>
 #include <map>
 #include <span>
 #include <string>
@@ -18,17 +18,7 @@
 
 namespace weir::audit {
 
-/// Set and binding of a descriptor.
-struct DescriptorSlot {
-  uint32_t set = 0, binding = 0;
-  auto operator<=>(const DescriptorSlot &) const = default;
-};
-
-/// The value of a specialization constant.
-struct Specialization {
-  uint32_t id = 0;   ///< its SpecId
-  uint64_t bits = 0; ///< the constant's bits, low ones first; a Bool is true unless 0
-};
+using spv::DescriptorSlot, spv::Specialization;
 
 /// The size of a pipeline's subgroups.
 struct Subgroups {
@@ -59,24 +49,32 @@ public:
   Kernel(std::span<const uint32_t> words, std::string entry,
          const std::vector<Specialization> &constants, Subgroups subgroups);
 
-  /// Returns the effects on a grid, computed once per grid. The reference is valid as long as
-  /// this object. Needs: no size of the grid is 0.
-  const KernelEffects &getEffects(const std::array<int64_t, 3> &grid);
+  /// Returns the effects on a grid, computed once for each. `bytes` holds the sizes of descriptors
+  /// that `getSized` names, as far as they are known; then code that asks for the length of an
+  /// array is followed. The reference is valid as long as this object. Needs: no size of the grid
+  /// is 0.
+  const KernelEffects &getEffects(const std::array<int64_t, 3> &grid,
+                                  const std::map<DescriptorSlot, int64_t> &bytes = {});
   /// Returns the effects when the grid, or the first workgroup, is unknown.
   const KernelEffects &getEffects() const { return unknown; }
+  /// Returns the descriptors of whose size the code may ask.
+  const std::vector<DescriptorSlot> &getSized() const { return sized; }
   /// Whether it may access memory without a descriptor, by address.
   bool usesAddresses() const { return byAddress; }
 
 private:
-  KernelEffects read(const std::array<int64_t, 3> &grid) const;
+  KernelEffects read(const std::array<int64_t, 3> &grid,
+                     const std::map<DescriptorSlot, int64_t> &bytes) const;
 
   std::string entry;
   Subgroups subgroups;
-  std::optional<spv::Module> module;
+  std::vector<uint32_t> words; ///< as the reader follows them; empty: they cannot be read
   KernelEffects unknown;
-  std::vector<DescriptorSlot> slots; ///< by binding of the rewritten module, which has only set 0
-  std::vector<bool> areArrays;
-  std::map<std::array<int64_t, 3>, KernelEffects> known;
+  std::vector<DescriptorSlot> slots;               ///< by binding of `words`, which have only set 0
+  std::map<uint32_t, spv::DeclaredBuffer> buffers; ///< by binding of `words`
+  std::vector<DescriptorSlot> sized;
+  std::map<std::pair<std::array<int64_t, 3>, std::map<DescriptorSlot, int64_t>>, KernelEffects>
+      known;
   bool byAddress = false;
 };
 

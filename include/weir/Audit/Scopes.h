@@ -10,6 +10,8 @@
 #define WEIR_AUDIT_SCOPES_H
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace weir::audit {
 
@@ -29,6 +31,13 @@ inline constexpr Accesses allAccesses = ~Accesses(0);
 /// Returns all bits that a mask stands for, in the first or the second scope of a dependency.
 Stages expandStages(Stages mask, bool isFirst);
 Accesses expandAccesses(Accesses mask);
+
+/// Returns the stages of `mask` that are not in `needed`, of those that Vulkan 1.0 can tell apart.
+Stages findExcess(Stages mask, Stages needed);
+
+/// Return Vulkan's names of the tracked stages or accesses in a mask: "COMPUTE_SHADER".
+std::vector<std::string> nameStages(Stages mask);
+std::vector<std::string> nameAccesses(Accesses mask);
 
 } // namespace weir::audit
 

@@ -34,6 +34,7 @@ struct OrderAllocation {
   int64_t space = -1;       ///< equal for equal memory spaces
   bool isResult = false;    ///< an argument that the function writes its result to
   bool isDonated = false;   ///< an argument whose bytes a result may take
+  bool isReturned = false;  ///< whether the function returns it, or a view that may be of it
   bool isInHost = false;    ///< an argument in the host's memory
   bool isLent = false;      ///< an argument in whose bytes a result lies from the start
   bool mayBeShared = false; ///< an argument that may share bytes with others

@@ -174,7 +174,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // expected-error @below {{launches kernels and has 2 blocks; only a straight-line function becomes a command list}}
+  // expected-error @below {{launches kernels or copies, and has 2 blocks; only a straight-line function becomes a command list}}
   func.func @blocks() {
     %c1 = arith.constant 1 : index
     gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%c1 : index)
@@ -350,4 +350,17 @@ module attributes {gpu.container_module} {
     gpu.launch_func @k::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) args(%n : index)
     "no.return"() : () -> ()
   }) : () -> ()
+}
+
+// -----
+
+func.func @copy_in_loop(%x: memref<4xf32>, %y: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // expected-note @below {{inside this 'scf.for'}}
+  scf.for %i = %c1 to %c8 step %c1 {
+    // expected-error @below {{is inside another operation; only a straight-line function becomes a command list}}
+    gpu.memcpy %y, %x : memref<4xf32>, memref<4xf32>
+  }
+  return
 }

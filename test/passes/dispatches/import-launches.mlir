@@ -146,14 +146,65 @@ module attributes {gpu.container_module} {
     return
   }
 
-  // What launches nothing is left alone, whatever it does.
-  // CHECK-LABEL: func.func @no_launch
-  // CHECK-NEXT: memref.copy
-  // CHECK-NEXT: call @no_launch
-  func.func @no_launch(%x: memref<64xf32>, %y: memref<64xf32>) {
-    memref.copy %x, %y : memref<64xf32> to memref<64xf32>
-    func.call @no_launch(%y, %x) : (memref<64xf32>, memref<64xf32>) -> ()
+  // A function that only copies, with views and memory of its own.
+  // CHECK-LABEL: func.func @only_copies
+  // CHECK:      memref.alloc
+  // CHECK:      memref.subview
+  // CHECK:      schedule.commands {
+  // CHECK-NEXT:   schedule.copy
+  // CHECK-NEXT:   schedule.copy
+  // CHECK-NEXT: }
+  // CHECK-NEXT: memref.dealloc
+  func.func @only_copies(%x: memref<64xf32>, %y: memref<64xf32>) {
+    %a = memref.alloc() : memref<64xf32>
+    memref.copy %x, %a : memref<64xf32> to memref<64xf32>
+    %s = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+    %t = memref.subview %y[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+    memref.copy %s, %t : memref<32xf32, strided<[1]>> to memref<32xf32, strided<[1]>>
+    memref.dealloc %a : memref<64xf32>
     return
+  }
+
+  // CHECK-LABEL: func.func @only_device_copies
+  // CHECK:      schedule.commands {
+  // CHECK-NEXT:   schedule.fill
+  // CHECK-NEXT:   schedule.copy
+  // CHECK-NEXT: }
+  func.func @only_device_copies(%x: memref<64xf32>, %y: memref<64xf32>, %s: f32) {
+    %t0 = gpu.memset async %x, %s : memref<64xf32>, f32
+    %t1 = gpu.memcpy async [%t0] %y, %x : memref<64xf32>, memref<64xf32>
+    gpu.wait [%t1]
+    return
+  }
+
+  // Where host code does more, its copies are its own.
+  // CHECK-LABEL: func.func @host_code_with_copies
+  // CHECK-NEXT: memref.copy
+  // CHECK-NEXT: call @host_code_with_copies
+  func.func @host_code_with_copies(%x: memref<64xf32>, %y: memref<64xf32>) {
+    memref.copy %x, %y : memref<64xf32> to memref<64xf32>
+    func.call @host_code_with_copies(%y, %x) : (memref<64xf32>, memref<64xf32>) -> ()
+    return
+  }
+
+  // CHECK-LABEL: func.func @host_code_with_stores
+  // CHECK: memref.copy
+  // CHECK-NEXT: memref.store
+  func.func @host_code_with_stores(%x: memref<64xf32>, %y: memref<64xf32>, %s: f32) {
+    %c0 = arith.constant 0 : index
+    memref.copy %x, %y : memref<64xf32> to memref<64xf32>
+    memref.store %s, %x[%c0] : memref<64xf32>
+    return
+  }
+
+  // Nor is a copy of the device's own code a command.
+  // CHECK-LABEL: gpu.module @device
+  // CHECK: memref.copy
+  gpu.module @device {
+    func.func @helper(%x: memref<64xf32>, %y: memref<64xf32>) {
+      memref.copy %x, %y : memref<64xf32> to memref<64xf32>
+      return
+    }
   }
 }
 

@@ -204,3 +204,57 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @copy(%a: memref<64xf32>, %y: memref<64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %i = gpu.thread_id x
+      %u = memref.load %a[%i] : memref<64xf32>
+      memref.store %u, %y[%i] : memref<64xf32>
+      gpu.return
+    }
+  }
+
+  // Whoever calls reads what is returned: x itself, or a view of it; the twin returns the result.
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=escapes-twice, Remark=""y", which operand 1 is, may not take the bytes of "x", operand 0: that is a result itself
+  func.func @returned(%x: memref<64xf32> {weir.name = "x", weir.donate},
+                      %y: memref<64xf32> {weir.name = "y", weir.result}) -> memref<64xf32> attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    return %x : memref<64xf32>
+  }
+
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=escapes-twice
+  func.func @view_returned(%x: memref<64xf32> {weir.donate},
+                           %y: memref<64xf32> {weir.result}) -> memref<8x8xf32> attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    %v = memref.expand_shape %x [[0, 1]] output_shape [8, 8] : memref<64xf32> into memref<8x8xf32>
+    return %v : memref<8x8xf32>
+  }
+
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=escapes-twice
+  func.func @either_returned(%c: i1, %x: memref<64xf32> {weir.donate}, %z: memref<64xf32>,
+                             %y: memref<64xf32> {weir.result}) -> memref<64xf32> attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    %r = arith.select %c, %x, %z : memref<64xf32>
+    return %r : memref<64xf32>
+  }
+
+  // CHECK: remark: [Passed] in-place
+  // CHECK-NOT: remark
+  func.func @twin_of_returned(%x: memref<64xf32> {weir.donate},
+                              %y: memref<64xf32> {weir.result}) -> memref<64xf32> attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    return %y : memref<64xf32>
+  }
+}

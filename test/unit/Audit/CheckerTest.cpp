@@ -410,6 +410,60 @@ TEST(Checker, ABarrierThatASemaphoreReplacesIsNeedless) {
   EXPECT_EQ(checker.getSummary().needless, 1);
 }
 
+TEST(Checker, SaysWhichScopesSuffice) {
+  const Finding raw =
+      check(List().touch({at(stageCopy, write(a))}).touch({read(a)})).findings.at(0);
+  EXPECT_EQ(raw.scopes.from, stageCopy);
+  EXPECT_EQ(raw.scopes.fromAccess, accessStorageWrite);
+  EXPECT_EQ(raw.scopes.to, stageCompute);
+  EXPECT_EQ(raw.scopes.toAccess, accessStorageRead);
+  EXPECT_TRUE(raw.isOfOneQueue);
+  const Finding war = check(List().touch({read(a)}).touch({write(a)})).findings.at(0);
+  EXPECT_EQ(war.scopes.fromAccess, 0u);
+  EXPECT_EQ(war.scopes.toAccess, 0u);
+}
+
+TEST(Checker, BarriersTooWide) {
+  const Dependency wide = order(stageCompute | stageCopy, stageCompute);
+  auto list = [](Dependency first, Stages stage) {
+    return List()
+        .touch({at(stage, write(a, 0, 32)), write(a, 32, 64)})
+        .barrier({first})
+        .touch({read(a)});
+  };
+  const Summary found = check(list(wide, stageCompute));
+  EXPECT_EQ(found.tooWide, 1);
+  ASSERT_EQ(found.wideBarriers.size(), 1u);
+  EXPECT_EQ(found.wideBarriers[0].name, "1");
+  EXPECT_EQ(found.wideBarriers[0].scopes.from, stageCompute);
+  ASSERT_EQ(found.wideBarriers[0].ranges.size(), 1u);
+  EXPECT_EQ(found.wideBarriers[0].ranges[0].begin, 0);
+  EXPECT_EQ(found.wideBarriers[0].ranges[0].end, 64);
+  // Both stages are needed; Vulkan 1.0 has one stage for copies and fills.
+  EXPECT_EQ(check(list(wide, stageCopy)).tooWide, 0);
+  EXPECT_EQ(
+      check(list(order(stageCompute | stageCopy | stageClear, stageCompute), stageCopy)).tooWide,
+      0);
+  // Two barriers together order the two: neither may name less.
+  EXPECT_EQ(check(List()
+                      .touch({write(a)})
+                      .barrier({order(stageCompute, stageCopy)})
+                      .barrier({order(stageCopy, stageCompute)})
+                      .touch({read(a)}))
+                .tooWide,
+            0);
+}
+
+TEST(Checker, RecordingsAreComparedByTheirCommands) {
+  auto make = [](Touch touch) {
+    return List().touch({touch}).barrier().touch({read(b)}).recording;
+  };
+  EXPECT_TRUE(make(write(a)) == make(write(a)));
+  EXPECT_FALSE(make(write(a)) == make(write(a, 0, 32)));
+  EXPECT_FALSE(make(write(a)) == make(write(b)));
+  EXPECT_FALSE(make(write(a)) == List().touch({write(a)}).barrier().recording);
+}
+
 TEST(Checker, AnyRunMayNeedABarrier) {
   List list = List().touch({read(a)}).barrier().touch({write(b)});
   EXPECT_EQ(check(list).needless, 1);

@@ -118,6 +118,116 @@ TEST(Effects, AConstantSetsTheWorkgroup) {
   EXPECT_EQ(getWritten(given, 3), (Ranges{{0, 96}}));
 }
 
+TEST(Effects, OperationsOnConstants) {
+  // stride = (2 + 1) * (9 % 5 > 3 ? 1 : 7) = 3, by default.
+  std::vector<uint32_t> words = assemble("OpDecorate %two SpecId 2", R"(
+      %bool = OpTypeBool
+      %two = OpSpecConstant %uint 2
+      %1 = OpConstant %uint 1
+      %3 = OpConstant %uint 3
+      %5 = OpConstant %uint 5
+      %7 = OpConstant %uint 7
+      %9 = OpConstant %uint 9
+      %sum = OpSpecConstantOp %uint IAdd %two %1
+      %rest = OpSpecConstantOp %uint UMod %9 %5
+      %is = OpSpecConstantOp %bool UGreaterThan %rest %3
+      %one = OpSpecConstantOp %uint Select %is %1 %7
+      %all = OpSpecConstantComposite %uint3 %one %sum %7
+      %factor = OpSpecConstantOp %uint CompositeExtract %all 1
+      %stride = OpSpecConstantOp %uint IMul %factor %one)",
+                                         "%index = OpIMul %uint %i %stride");
+  Kernel byDefault(words, "main", {}, {}), given(words, "main", {{2, 4}}, {});
+  EXPECT_EQ(getWritten(byDefault, 1), (Ranges{{0, 4}, {12, 16}, {24, 28}, {36, 40}}));
+  EXPECT_EQ(getWritten(given, 1), (Ranges{{0, 4}, {20, 24}, {40, 44}, {60, 64}}));
+}
+
+TEST(Effects, LengthsOfArrays) {
+  // if (i < out.length()) out[i] = 4
+  std::vector<uint32_t> words = assemble("", "%bool = OpTypeBool", R"(
+      %length = OpArrayLength %uint %out 0
+      %in = OpULessThan %bool %i %length
+      OpSelectionMerge %end None
+      OpBranchConditional %in %on %end
+%end = OpLabel
+      OpReturn
+%on = OpLabel
+%index = OpCopyObject %uint %i)");
+  Kernel kernel(words, "main", {}, {});
+  EXPECT_EQ(kernel.getSized(), (std::vector<DescriptorSlot>{{2, 5}}));
+  const KernelEffects &unsized = kernel.getEffects({4, 1, 1});
+  EXPECT_EQ(unsized.problem, "");
+  EXPECT_EQ(unsized.slots.at({2, 5}).written.certain, Ranges());
+  EXPECT_EQ(unsized.slots.at({2, 5}).written.possible, (Ranges{{0, 64}}));
+  const KernelEffects &sized = kernel.getEffects({4, 1, 1}, {{{2, 5}, 40}});
+  EXPECT_EQ(sized.slots.at({2, 5}).written.certain, (Ranges{{0, 40}}));
+  EXPECT_EQ(sized.slots.at({2, 5}).written.possible, (Ranges{{0, 40}}));
+}
+
+TEST(Effects, AtomicSumsOfFloats) {
+  std::vector<uint32_t> words =
+      assemble("", "%1 = OpConstant %uint 1", R"(%index = OpCopyObject %uint %i
+      %p = OpAccessChain %toWord %out %0 %index
+      %old = OpAtomicIAdd %uint %p %1 %0 %1)");
+  for (uint32_t &word : words)
+    if (word == (7u << 16 | uint32_t(spv::Op::AtomicIAdd)))
+      word = 7u << 16 | 6035; // OpAtomicFAddEXT
+  Kernel kernel(words, "main", {}, {});
+  const KernelEffects &effects = kernel.getEffects({1, 1, 1});
+  EXPECT_EQ(effects.problem, "");
+  EXPECT_EQ(effects.slots.at({2, 5}).read.certain, (Ranges{{0, 16}}));
+  EXPECT_EQ(effects.slots.at({2, 5}).written.certain, (Ranges{{0, 16}}));
+}
+
+TEST(Effects, VariablesOfFunctions) {
+  // for (k = 0; k < 4; k++) out[i * 4 + k] = 4, as compilers of GLSL leave it.
+  std::vector<uint32_t> words = assemble("", R"(
+      %bool = OpTypeBool
+      %1 = OpConstant %uint 1
+      %local = OpTypePointer Function %uint)",
+                                         R"(
+      %k = OpVariable %local Function
+      OpStore %k %0
+      OpBranch %head
+%head = OpLabel
+      OpLoopMerge %end %next None
+      OpBranch %test
+%test = OpLabel
+      %k1 = OpLoad %uint %k
+      %in = OpULessThan %bool %k1 %4
+      OpBranchConditional %in %body %end
+%body = OpLabel
+      %k2 = OpLoad %uint %k
+      %row = OpIMul %uint %i %4
+      %place = OpIAdd %uint %row %k2
+      %r = OpAccessChain %toWord %out %0 %place
+      OpStore %r %4
+      OpBranch %next
+%next = OpLabel
+      %k3 = OpLoad %uint %k
+      %k4 = OpIAdd %uint %k3 %1
+      OpStore %k %k4
+      OpBranch %head
+%end = OpLabel
+      %index = OpCopyObject %uint %i)");
+  Kernel kernel(words, "main", {}, {});
+  EXPECT_EQ(getWritten(kernel, 2), (Ranges{{0, 128}}));
+}
+
+TEST(Effects, DeclarationsHoldWhateverElseFails) {
+  // An opcode that is not read, and a module that is cut off.
+  auto check = [](const std::string &decorations, bool isWritten) {
+    Kernel kernel(assemble(decorations, "%sampler = OpTypeSampler", plain), "main", {}, {});
+    const KernelEffects &effects = kernel.getEffects({1, 1, 1});
+    EXPECT_NE(effects.problem, "");
+    ASSERT_TRUE(effects.areSlotsKnown);
+    EXPECT_EQ(!effects.slots.at({2, 5}).written.possible, isWritten);
+    EXPECT_FALSE(effects.slots.at({2, 5}).read.possible);
+  };
+  check("", true);
+  check("OpDecorate %out NonWritable", false);
+  check("OpMemberDecorate %block 0 NonWritable", false);
+}
+
 TEST(Effects, ArraysOfDescriptors) {
   // The first index says which buffer, and nothing of where in it.
   Kernel kernel(assemble("", "", plain, "%blocks", "%0 %0"), "main", {}, {});

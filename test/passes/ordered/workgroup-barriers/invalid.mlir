@@ -136,6 +136,57 @@ gpu.func @scatter(%to: memref<64xindex> {llvm.noalias}, %out: memref<64xindex> {
 
 // -----
 
+// An index from memory, into workgroup memory and between workgroups; atomic updates don't race.
+gpu.module @m {
+gpu.func @scatter_in_workgroup(%to: memref<64xi32> {llvm.noalias}, %in: memref<64xf32> {llvm.noalias})
+    workgroup(%s : memref<64xf32, #gpu.address_space<workgroup>>) kernel
+    attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+  %t = gpu.thread_id x
+  %j = memref.load %to[%t] : memref<64xi32>
+  %i = arith.index_cast %j : i32 to index
+  %v = memref.load %in[%t] : memref<64xf32>
+  // expected-remark @below {{invocations of one workgroup may write the same bytes by this instruction}}
+  memref.store %v, %s[%i] : memref<64xf32, #gpu.address_space<workgroup>>
+  gpu.return
+}
+gpu.func @scatter_between_workgroups(%to: memref<64xi32> {llvm.noalias}, %out: memref<64xindex> {llvm.noalias}) kernel
+    attributes {known_block_size = array<i32: 1, 1, 1>, known_grid_size = array<i32: 64, 1, 1>} {
+  %b = gpu.block_id x
+  %j = memref.load %to[%b] : memref<64xi32>
+  %i = arith.index_cast %j : i32 to index
+  // expected-remark @below {{different workgroups may race: it can't be told whether they touch the same bytes here}}
+  memref.store %b, %out[%i] : memref<64xindex>
+  gpu.return
+}
+gpu.func @histogram(%to: memref<64xi32> {llvm.noalias}, %out: memref<64xi32> {llvm.noalias}) kernel
+    attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+  %t = gpu.thread_id x
+  %j = memref.load %to[%t] : memref<64xi32>
+  %i = arith.index_cast %j : i32 to index
+  %n = memref.load %out[%i] : memref<64xi32>
+  %c1 = arith.constant 1 : i32
+  %m = arith.addi %n, %c1 : i32
+  // expected-remark @below {{invocations of one workgroup may write the same bytes by this instruction}}
+  memref.store %m, %out[%i] : memref<64xi32>
+  gpu.return
+}
+gpu.func @atomic_histogram(%to: memref<256xi32> {llvm.noalias}, %out: memref<64xi32> {llvm.noalias}) kernel
+    attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>} {
+  %t = gpu.thread_id x
+  %b = gpu.block_id x
+  %c64 = arith.constant 64 : index
+  %begin = arith.muli %b, %c64 : index
+  %k = arith.addi %begin, %t : index
+  %j = memref.load %to[%k] : memref<256xi32>
+  %i = arith.index_cast %j : i32 to index
+  %c1 = arith.constant 1 : i32
+  %n = memref.atomic_rmw addi %c1, %out[%i] : (i32, memref<64xi32>) -> i32
+  gpu.return
+}
+}
+
+// -----
+
 gpu.module @m {
 gpu.func @workgroups_proved(%out: memref<64xindex> {llvm.noalias}) kernel
     attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>} {
