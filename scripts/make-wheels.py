@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 LINKED_IN = {
-    "weir": ["libcli11-dev", "nlohmann-json3-dev"],
+    "weir": ["libcli11-dev", "nlohmann-json3-dev", "spirv-tools"],
     "weir_compiler": ["libcli11-dev", "nlohmann-json3-dev", "spirv-tools"],
 }
 COMMON_LICENSES = pathlib.Path("/usr/share/common-licenses")

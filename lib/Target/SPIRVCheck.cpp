@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "weir/SpirvReader/Validity.h"
 #include "weir/Target/Spirv.h"
 
 #include "spirv-tools/libspirv.hpp"
@@ -133,31 +134,12 @@ static std::optional<std::string> findMeaningError(ArrayRef<uint32_t> words, con
   return std::nullopt;
 }
 
-/// Whether SPIRV-Tools is too old for a module: versions before 2023.3 have no cooperative
-/// matrices.
-static bool isBeyond(const spvtools::SpirvTools &tools, const Declarations &declared) {
-  std::vector<uint32_t> words;
-  return declared.capabilities.contains(uint32_t(spirv::Capability::CooperativeMatrixKHR)) &&
-         !tools.Assemble("OpCapability CooperativeMatrixKHR", &words);
-}
-
 std::optional<std::string> weir::findSpirvError(ArrayRef<uint32_t> words, const Profile &profile,
                                                 StringRef entryPoint,
                                                 ArrayRef<int64_t> operandBytes) {
-  spv_target_env environment;
-  if (!spvParseTargetEnv(profile.api.c_str(), &environment))
-    return "the validator knows no environment " + profile.api;
-  spvtools::SpirvTools tools(environment);
-  std::string error;
-  tools.SetMessageConsumer(
-      [&](spv_message_level_t, const char *, const spv_position_t &, const char *message) {
-        error += error.empty() ? "" : "\n";
-        error += message;
-      });
-  if (isBeyond(spvtools::SpirvTools(environment), Declarations(words)))
-    return findMeaningError(words, profile, entryPoint, operandBytes);
-  if (!tools.Validate(words.data(), words.size()))
-    return error.empty() ? "the validator refuses it" : error;
+  const spv::Validity validity = spv::validate({words.data(), words.size()}, profile.api);
+  if (validity.isValid == false)
+    return validity.detail;
   return findMeaningError(words, profile, entryPoint, operandBytes);
 }
 

@@ -78,7 +78,8 @@ struct Subject {
   std::vector<size_t> firstUse; ///< by dispatch, and the end
   std::vector<size_t> place;    ///< by dispatch: index among the commands
   std::vector<Launch> launches;
-  std::vector<size_t> launchOf; ///< by dispatch: index into `launches`
+  std::vector<size_t> launchOf;                  ///< by dispatch: index into `launches`
+  std::vector<const spv::Validity *> validities; ///< by kernel; null: no SPIR-V
 
   /// Numbers the dispatches. `spreadEffects` fills in the rest.
   Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
@@ -133,6 +134,8 @@ struct Facts {
   }
 };
 
+/// Checks that Khronos' validator takes the kernels' SPIR-V.
+Facts checkValidity(const Subject &subject);
 /// Checks that kernels read, write and cover their operands as the stated effects say.
 Facts checkEffects(const Subject &subject);
 /// Checks that loads and stores stay in the operands' bytes and have the stated alignment.

@@ -10,6 +10,7 @@
 #include "weir/Artifact/Artifact.h"
 #include "weir/CodeProofs/Footprint.h"
 #include "weir/CodeProofs/Races.h"
+#include "weir/SpirvReader/Validity.h"
 
 #include <memory>
 
@@ -52,6 +53,10 @@ public:
   const KernelCode &get(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                         const Profile &profile);
 
+  /// Returns what the validator says of a kernel's code; null if that is not SPIR-V. Valid as long
+  /// as this cache.
+  const spv::Validity *validate(const Kernel &kernel, const Profile &profile);
+
 private:
   std::unique_ptr<KernelCode> read(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                                    const Profile &profile);
@@ -71,6 +76,7 @@ private:
   /// By code; for text, by entry, workgroup and workgroup memory as well.
   std::map<std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t>, ReadModule>
       modules;
+  std::map<std::string, spv::Validity> validities; ///< by code: its target has one profile
 };
 
 } // namespace weir::verifier

@@ -6,6 +6,7 @@
 #include "weir/PtxReader/PtxReader.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace weir;
 using namespace weir::verifier;
@@ -38,6 +39,22 @@ const KernelCode &CodeCache::get(const Kernel &kernel, const std::array<int64_t,
   if (!code)
     code = read(kernel, grid, profile);
   return *code;
+}
+
+const spv::Validity *CodeCache::validate(const Kernel &kernel, const Profile &profile) {
+  auto found = artifact.code.find(kernel.code);
+  if (found == artifact.code.end() || !kernel.code.ends_with(".spv"))
+    return nullptr;
+  auto [place, isNew] = validities.try_emplace(kernel.code);
+  if (isNew && found->second.size() % sizeof(uint32_t)) {
+    place->second = {false, "its bytes are not whole words"};
+  } else if (isNew) {
+    std::vector<uint32_t> words(found->second.size() / sizeof(uint32_t));
+    if (!words.empty())
+      std::memcpy(words.data(), found->second.data(), found->second.size());
+    place->second = spv::validate(words, profile.api);
+  }
+  return &place->second;
 }
 
 /// Whether code has a variable of workgroup memory without a size.

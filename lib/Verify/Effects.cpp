@@ -28,6 +28,30 @@ static bool reads(Access access) { return access == Access::Read || access == Ac
 static bool writes(Access access) { return access == Access::Write || access == Access::Update; }
 
 //===----------------------------------------------------------------------===//
+// Validity
+//===----------------------------------------------------------------------===//
+
+Facts verifier::checkValidity(const Subject &subject) {
+  Facts facts;
+  std::set<const spv::Validity *> seen; // kernels may share code
+  for (size_t i = 0; i < subject.validities.size(); ++i) {
+    const spv::Validity *validity = subject.validities[i];
+    if (!validity || !seen.insert(validity).second)
+      continue;
+    const std::string name = "the code of @" + subject.plan.kernels[i].name,
+                      is = " is SPIR-V that " + subject.profile.api + " takes";
+    if (!validity->isValid)
+      facts.taken.push_back("that " + name + is + " (" + validity->detail + ")");
+    else if (*validity->isValid)
+      ++facts.proved;
+    else
+      throw Counterexample{name + " is no SPIR-V that " + subject.profile.api +
+                           " takes: " + validity->detail};
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
 // Effects
 //===----------------------------------------------------------------------===//
 

@@ -53,6 +53,8 @@ void Subject::readCode(CodeCache &cache) {
     }
     launchOf.push_back(place->second);
   }
+  for (const Kernel &kernel : plan.kernels)
+    validities.push_back(cache.validate(kernel, profile));
 }
 
 const Kernel &Subject::getKernel(size_t dispatch) const {
@@ -135,13 +137,10 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
       {"waves", checkWaves},        {"slots", checkSlots},         {"contents", checkContents},
       {"read-only", checkReadOnly}, {"alignment", checkAlignment}, {"limits", checkLimits}};
   static constexpr std::pair<const char *, Facts (*)(const Subject &)> codeChecks[] = {
-      {"effects", checkEffects},
-      {"bounds", checkBounds},
-      {"permissions", checkPermissions},
-      {"races", checkRaces},
-      {"uniform barriers", checkUniformBarriers},
-      {"loops", checkLoops},
-      {"needs", checkNeeds}};
+      {"validity", checkValidity}, {"effects", checkEffects},
+      {"bounds", checkBounds},     {"permissions", checkPermissions},
+      {"races", checkRaces},       {"uniform barriers", checkUniformBarriers},
+      {"loops", checkLoops},       {"needs", checkNeeds}};
   auto add = [&](const char *what, auto check) {
     if (inRange)
       claims.push_back(prove(subject, what, check));

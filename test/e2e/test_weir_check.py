@@ -25,7 +25,7 @@ from weir_check.read import SCHEMA_VERSION, Unreadable  # noqa: E402
 
 EDITS = 300
 GRAPHS = range(300, 318)
-CODE_CLAIMS = {"effects", "bounds", "permissions", "races", "uniform barriers", "loops", "needs"}
+CODE_CLAIMS = {"validity", "effects", "bounds", "permissions", "races", "uniform barriers", "loops", "needs"}
 MUTATED = ["background_case1", "case3", "case6", "two_queues", "mlp_train"]
 MUTANTS = 4  # of one artifact, kind and class
 

@@ -137,6 +137,9 @@ static std::string judgeWorkgroup(const Placed *first, const Placed *last, const
                " touch " + describe(*a, trace) +
                (a == b ? "" : ", which is " + describe(*b, trace)) +
                ", one of them writes, and no barrier of the kernel is between";
+      if (two.readsByProduct && one.phase < two.phase && one.shown >= two.phase)
+        return "a product" + workgroup + " reads " + describe(*b, trace) + ", which invocation " +
+               print(one.invocation) + " writes without a fence.proxy.async before the barrier";
       // A read through another operand must see the bytes before the write.
       if (one.object != two.object && two.reads &&
           (isBetween ? getPhase(one) < getPhase(two) : one.firstWrite < two.lastRead))

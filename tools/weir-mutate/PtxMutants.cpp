@@ -48,7 +48,7 @@ public:
 private:
   void readLines();
   void changeBarrier(const Line &line);
-  void changeWait(const Line &line);
+  void changeWait(const Line &line, const std::string &what);
   void cutMask(const Line &line);
   void changeStore(const Line &line);
   void changeGuard(size_t number);
@@ -126,12 +126,12 @@ void PtxChanger::changeBarrier(const Line &line) {
   add("renumber-code-barrier", line, "is barrier 1", {place(line.operands), line.end, "1"});
 }
 
-/// Removes a wait for copies, and lets it leave one more group on its way.
-void PtxChanger::changeWait(const Line &line) {
+/// Removes a wait for copies or products, and lets it leave one more group on its way.
+void PtxChanger::changeWait(const Line &line, const std::string &what) {
   int64_t groups = 0;
   std::from_chars(line.operands.data(), line.operands.data() + line.operands.size(), groups);
-  add("drop-copy-wait", line, "is gone", {line.begin, line.end + 1, ""});
-  add("weaken-copy-wait", line, "leaves one more group of copies on its way",
+  add("drop-" + what + "-wait", line, "is gone", {line.begin, line.end + 1, ""});
+  add("weaken-" + what + "-wait", line, "leaves one more group on its way",
       {place(line.operands), line.end, std::to_string(groups + 1)});
 }
 
@@ -226,7 +226,13 @@ std::vector<CodeChange> PtxChanger::list() {
     if (line.name == "bar.sync" && line.operands == "0" && line.guard.empty())
       changeBarrier(line);
     if (line.name == "cp.async.wait_group" && line.guard.empty())
-      changeWait(line);
+      changeWait(line, "copy");
+    if (line.name == "wgmma.wait_group.sync.aligned")
+      changeWait(line, "product");
+    if (line.name == "wgmma.fence.sync.aligned")
+      add("drop-product-fence", line, "is gone", {line.begin, line.end + 1, ""});
+    if (line.name.starts_with("fence.proxy.async"))
+      add("drop-proxy-fence", line, "is gone", {line.begin, line.end + 1, ""});
     if (line.name.starts_with("shfl.sync."))
       cutMask(line);
     if (line.name.starts_with("ld.global.") && !line.name.starts_with("ld.global.nc"))

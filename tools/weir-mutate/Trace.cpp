@@ -101,16 +101,19 @@ void Tracer::note(const Instruction &instruction, const Pointer &pointer, int64_
   const bool isBuffer = pointer.kind == Pointer::Kind::Buffer;
   bool isEarly = instruction.op == Op::Load && instruction.operands.size() > 1 &&
                  instruction.operands[1] & MemoryOperand::ReadOnly;
-  for (const Flight &flight : flights)
-    for (const ByteAccess &other : flight.accesses)
-      if ((isWrite || other.isWrite) && other.object == pointer.object &&
-          other.begin < pointer.offset + bytes && pointer.offset < other.end)
-        report(describe(instruction) + " touches bytes of a copy that its invocation has not "
-                                       "waited for");
+  for (const std::vector<Flight> *of : {&flights, &products})
+    for (const Flight &flight : *of)
+      for (const ByteAccess &other : flight.accesses)
+        if ((isWrite || other.isWrite) && other.object == pointer.object &&
+            other.begin < pointer.offset + bytes && pointer.offset < other.end)
+          report(describe(instruction) + " touches bytes of a " +
+                 (of == &flights ? "copy" : "product") + " that its invocation has not waited for");
+  if (isWrite && !isBuffer)
+    unshown.push_back(accesses.size());
   accesses.push_back({pointer.object, pointer.offset, pointer.offset + bytes, isWrite, isEarly,
                       isBuffer ? storagePhase : memoryPhase,
                       hasWarpBarriers ? invocation / subgroupSize : 0, warpPhase, invocation,
-                      number++});
+                      number++, instruction.op == Op::GroupMatrix, isWrite ? UINT32_MAX : 0});
   ++result.accesses;
   if (!isText)
     return;
@@ -189,6 +192,10 @@ void Tracer::beginCopy(const Instruction &instruction) {
       refuse(instruction, "has an address that weir-mutate cannot follow");
     note(instruction, pointer, bytes, isWrite);
     flight.accesses.push_back(accesses.back());
+    if (isWrite && pointer.kind == Pointer::Kind::Workgroup) {
+      flight.noted.push_back(unshown.back()); // what it writes is there when it has been waited for
+      unshown.pop_back();
+    }
   }
   flights.push_back(std::move(flight));
 }
@@ -200,12 +207,18 @@ bool Tracer::orderCopies(const Instruction &instruction) {
     for (Flight &flight : flights)
       ++flight.groups;
   } else if (name == "cp.async.wait_all") {
+    for (const Flight &flight : flights)
+      unshown.insert(unshown.end(), flight.noted.begin(), flight.noted.end());
     flights.clear();
   } else if (name == "cp.async.wait_group") {
     auto left = use(instruction.operands[1]).get(0);
     if (!left)
       refuse(instruction, "has operands that are not constants");
-    std::erase_if(flights, [&](const Flight &flight) { return flight.groups > *left; });
+    std::erase_if(flights, [&](const Flight &flight) {
+      if (flight.groups > *left)
+        unshown.insert(unshown.end(), flight.noted.begin(), flight.noted.end());
+      return flight.groups > *left;
+    });
   } else {
     return false;
   }
@@ -227,11 +240,14 @@ void Tracer::meet(const Instruction &instruction) {
                 (semantics & (AcquireRelease | SequentiallyConsistent));
   storagePhase += orders && semantics & UniformMemory;
   memoryPhase += orders && semantics & WorkgroupMemory;
-  for (const Flight &flight : flights)
-    for (ByteAccess touch : flight.accesses) {
-      touch.phase = touch.object < result.bindings ? storagePhase : memoryPhase;
-      accesses.push_back(touch);
-    }
+  for (std::vector<Flight> *of : {&flights, &products})
+    for (Flight &flight : *of)
+      for (ByteAccess touch : flight.accesses) {
+        touch.phase = touch.object < result.bindings ? storagePhase : memoryPhase;
+        if (touch.isWrite && touch.object >= result.bindings)
+          flight.noted.push_back(accesses.size());
+        accesses.push_back(touch);
+      }
 }
 
 /// Notes a meeting of the lanes that a mask names. Returns whether the instruction is one.
@@ -271,12 +287,12 @@ void Tracer::compareMeetings() {
   if (!areWhole && hasWarpBarriers && result.problem.empty())
     throw Error(where + ": has barriers for a part of a warp, which weir-mutate does not follow");
   for (uint32_t mask : masks) {
-    std::optional<std::vector<uint32_t>> expected;
+    std::optional<std::vector<std::pair<uint32_t, int64_t>>> expected;
     for (uint32_t lane = 0; lane < lanes; ++lane) {
-      std::vector<uint32_t> words;
+      std::vector<std::pair<uint32_t, int64_t>> words;
       for (const Meeting &meeting : meetings[lane])
         if ((meeting.mask & all) == mask)
-          words.push_back(meeting.word);
+          words.emplace_back(meeting.word, meeting.place);
       if (!(mask >> lane & 1))
         continue;
       if (expected && *expected != words)
@@ -288,6 +304,8 @@ void Tracer::compareMeetings() {
 }
 
 void Tracer::step(const Instruction &instruction) {
+  if (!products.empty())
+    checkSums(instruction);
   switch (instruction.op) {
   case Op::Nop:
   case Op::Line:
@@ -309,6 +327,8 @@ void Tracer::step(const Instruction &instruction) {
     return meet(instruction);
   case Op::CopyAsync:
     return beginCopy(instruction);
+  case Op::GroupMatrix:
+    return beginProduct(instruction);
   case Op::ConvertUToPtr:
     return makeAddress(instruction);
   case Op::CooperativeMatrixLoadKHR:
@@ -316,7 +336,7 @@ void Tracer::step(const Instruction &instruction) {
     refuse(instruction, "is not supported by weir-mutate");
     return;
   case Op::NamedEffect:
-    if (!meetInWarp(instruction) && !orderCopies(instruction))
+    if (!meetInWarp(instruction) && !orderCopies(instruction) && !orderProducts(instruction))
       refuse(instruction, "is not supported by weir-mutate");
     return;
   case Op::Named:
@@ -341,6 +361,9 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
   storagePhase = memoryPhase = number = warpPhase = 0;
   barriers.clear();
   flights.clear();
+  products.clear();
+  unshown.clear();
+  hasFence = false;
   own.clear();
   const Function &function = module.getFunction(entry->function);
   if (function.blocks.empty())
@@ -410,6 +433,8 @@ void Tracer::noteAll(uint32_t workgroup) {
     for (; access != accesses.data() + accesses.size() && key(*access) == key(*first); ++access) {
       (access->isWrite ? touch.writes : touch.reads) = true;
       touch.readsEarly |= access->isEarly;
+      touch.readsByProduct |= access->isOfProduct;
+      touch.shown = std::max(touch.shown, access->shown);
       if (access->isWrite)
         touch.firstWrite = std::min(touch.firstWrite, access->number);
       else
@@ -472,6 +497,8 @@ Trace Tracer::run() {
     }
     to.reads |= from.reads;
     to.readsEarly |= from.readsEarly;
+    to.readsByProduct |= from.readsByProduct;
+    to.shown = std::max(to.shown, from.shown);
     to.writes |= from.writes;
     to.lastRead = std::max(to.lastRead, from.lastRead);
     to.firstWrite = std::min(to.firstWrite, from.firstWrite);

@@ -32,6 +32,10 @@ struct Touch {
   bool readsEarly = false; ///< whether a read may find what was there before the kernel began
   bool isMany = false;     ///< whether more than one invocation accesses it
   uint32_t invocation = 0, other = 0; ///< one of them, and another one if there are many
+  bool readsByProduct = false; ///< whether a product of matrices by four warps is among the reads
+  /// Number of barriers passed when a fence had made all writes visible to such products; before
+  /// one, the max.
+  uint32_t shown = 0;
   /// Single invocation: index of its last read and first write among its accesses.
   uint32_t lastRead = 0, firstWrite = 0;
 };

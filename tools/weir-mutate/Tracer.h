@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 namespace weir::mutate {
 
@@ -59,12 +60,17 @@ struct ByteAccess {
   int64_t begin, end;
   bool isWrite, isEarly;
   uint32_t phase, warp, warpPhase, invocation, number;
+  bool isOfProduct = false; ///< whether a product of matrices by four warps reads it
+  /// Writes: number of barriers passed when a fence made it visible to products; before one, the
+  /// max.
+  uint32_t shown = 0;
 };
 
 /// An instruction that the lanes of a warp run together.
 struct Meeting {
   uint32_t word;
-  uint32_t mask; ///< the lanes that must come
+  uint32_t mask;     ///< the lanes that must come
+  int64_t place = 0; ///< operands that all lanes must have alike
   bool operator==(const Meeting &) const = default;
 };
 
@@ -90,6 +96,10 @@ private:
   void note(const Instruction &instruction, const Pointer &pointer, int64_t bytes, bool isWrite);
   void beginCopy(const Instruction &instruction);
   bool orderCopies(const Instruction &instruction);
+  void beginProduct(const Instruction &instruction);
+  bool orderProducts(const Instruction &instruction);
+  void findSums();
+  void checkSums(const Instruction &instruction);
   void noteAll(uint32_t workgroup);
 
   uint64_t getAddress(Id variable);
@@ -138,8 +148,13 @@ private:
   struct Flight {
     std::vector<ByteAccess> accesses;
     uint64_t groups = 0;
+    std::vector<size_t> noted = {}; ///< its writes among the workgroup's accesses
   };
   std::vector<Flight> flights;
+  std::vector<Flight> products; ///< products of matrices that it has not waited for
+  std::set<Id> sums;            ///< results of products and phis of them
+  bool hasFence = false;        ///< whether a wgmma.fence is behind its last wait for products
+  std::vector<size_t> unshown;  ///< its writes among the accesses that products do not see
   struct Range {
     Touch touch;
     int64_t end;

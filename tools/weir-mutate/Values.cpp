@@ -28,6 +28,7 @@ Tracer::Tracer(const Module &module, const std::string &entryPoint,
     for (const Instruction &instruction : block.instructions)
       hasWarpBarriers |= instruction.op == Op::NamedEffect &&
                          module.getString(instruction.operands[0]).starts_with("bar.warp.sync");
+  findSums();
   result.bindings = bindings;
   uint32_t variables = bindings;
   result.alignments.assign(bindings, 1);

@@ -1,10 +1,12 @@
 //===- weir-mutate.cpp - Breaks artifacts, to test who checks them --------===//
 //
 // A tool for tests. Lists an artifact's mutants, each with one fact changed, and the verdict
-// expected of a checker; writes one of them. Exit status: 0 done, 2 bad usage or input.
+// expected of a checker; writes one of them. Or applies edits that a fuzzer made up. Exit status: 0
+// done, 2 bad usage or input.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Edits.h"
 #include "Mutants.h"
 #include "tools/weir/Output.h"
 
@@ -66,20 +68,35 @@ static void apply(Artifact artifact, const std::string &id, const std::string &o
   throw Error("there is no mutant \"" + id + "\"; --list prints all of them");
 }
 
+/// Applies the edits that a file's bytes are, and prints them.
+static void edit(Artifact artifact, const std::string &path, const std::string &output) {
+  if (artifact.plans.empty())
+    throw Error("the artifact has no plan to edit; compile one with an entry");
+  Bytes bytes = readFile(path, "file of edits");
+  for (const std::string &sentence : applyEdits(artifact, bytes.data(), bytes.size()).second)
+    std::cout << sentence << "\n";
+  writeArtifact(output, artifact);
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Changes one fact of an artifact, to test its checkers.");
   app.name("weir-mutate");
-  std::string path, id, output;
+  std::string path, id, output, edits;
   bool isList = false, json = false;
   app.add_option("artifact", path, "The artifact")->required()->type_name("X.weir");
   CLI::Option *listed =
       app.add_flag("--list", isList, "Print all mutants, and the verdict expected of a checker");
   app.add_flag("--json", json, "Print JSON")->needs(listed);
   CLI::Option *written = app.add_option("-o", output, "Path of the mutant")->type_name("Y.weir");
-  app.add_option("--apply", id, "Write this mutant")
-      ->type_name("ID")
+  CLI::Option *applied = app.add_option("--apply", id, "Write this mutant")
+                             ->type_name("ID")
+                             ->needs(written)
+                             ->excludes(listed);
+  app.add_option("--edits", edits, "Write the artifact with its plan edited by a file's bytes")
+      ->type_name("FILE")
       ->needs(written)
-      ->excludes(listed);
+      ->excludes(listed)
+      ->excludes(applied);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
@@ -89,10 +106,13 @@ int main(int argc, char **argv) {
     return badInput;
   }
   try {
-    if (isList == !id.empty())
-      throw Error("give --list or --apply=ID -o Y.weir; see weir-mutate --help");
+    if (!isList && id.empty() && edits.empty())
+      throw Error("give --list, --apply=ID -o Y.weir or --edits=FILE -o Y.weir; see weir-mutate "
+                  "--help");
     if (isList)
       list(readArtifact(path), json);
+    else if (!edits.empty())
+      edit(readArtifact(path), edits, output);
     else
       apply(readArtifact(path), id, output);
     if (!std::cout.flush())

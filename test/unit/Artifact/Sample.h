@@ -5,6 +5,7 @@
 
 #include "weir/Artifact/Artifact.h"
 
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <unistd.h>
@@ -28,9 +29,16 @@ inline Command barrier(std::vector<Hazard> hazards, std::vector<PlanView> memory
   return command;
 }
 
-/// Returns SPIR-V of which nothing is known: opcode 5000 behind a header.
+/// Returns valid SPIR-V of which nothing is known: an entry point that does nothing, and a
+/// sampler's type, which the reader does not support.
 inline Bytes makeUnknownCode() {
-  return {3, 2, 35, 7, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 136, 19, 1, 0};
+  constexpr uint32_t words[] = {
+      0x07230203, 0x10600, 0,       6,       0,  0x20011, 1, 0x3000e, 0,       1, 0x4000f, 5,
+      1,          0x6b,    0x60010, 1,       17, 1,       1, 1,       0x20013, 2, 0x30021, 3,
+      2,          0x2001a, 4,       0x50036, 2,  1,       0, 3,       0x200f8, 5, 0x100fd, 0x10038};
+  Bytes code(sizeof(words));
+  std::memcpy(code.data(), words, sizeof(words));
+  return code;
 }
 
 /// Returns one entry, (x, w) -> (y), of five dispatches and three barriers:

@@ -112,7 +112,8 @@ TEST_F(Bundle, PassesTheVerifier) {
   EXPECT_FALSE(claims.empty());
   // The nine bytes of code are no module, which only what is said of code depends on.
   for (const Claim &claim : claims)
-    EXPECT_EQ(claim.holds, claim.what != "effects") << claim.what << ": " << claim.detail;
+    EXPECT_EQ(claim.holds, claim.what != "effects" && claim.what != "validity")
+        << claim.what << ": " << claim.detail;
 }
 
 TEST_F(Bundle, VerifierFindsARemovedBarrier) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace weir;
 using namespace weir::test;
@@ -439,12 +440,57 @@ TEST(VerifyCode, unknown_code_is_taken) {
   Claim claim = find(artifact, "effects");
   EXPECT_TRUE(claim.holds);
   EXPECT_EQ(claim.taken, 4u); // three accesses, one cover
-  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: word 5: opcode 5000 is not"),
+  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: word 25: opcode 26 is not"),
             std::string::npos)
       << claim.detail;
   EXPECT_EQ(find(artifact, "bounds").taken, 3u);
   EXPECT_EQ(find(artifact, "races").taken, 3u);
   EXPECT_EQ(find(artifact, "uniform barriers").taken, 1u);
+}
+
+/// Changes a word of a module behind a given sequence.
+static void changeBehind(Bytes &code, std::vector<uint32_t> sequence, uint32_t word) {
+  std::vector<uint32_t> words(code.size() / 4);
+  std::memcpy(words.data(), code.data(), code.size());
+  auto found = std::search(words.begin(), words.end(), sequence.begin(), sequence.end());
+  ASSERT_NE(found, words.end());
+  found[int64_t(sequence.size())] = word;
+  std::memcpy(code.data(), words.data(), code.size());
+}
+
+TEST(VerifyCode, code_that_its_environment_does_not_take_is_refused) {
+  EXPECT_EQ(find(makeArtifact(), "validity").proved, 2u); // two modules
+  // OpMemoryModel with physical addresses, of which the reader makes nothing.
+  Artifact artifact = makeArtifact();
+  changeBehind(artifact.code["code/vulkan/add.spv"], {3 << 16 | 14}, 1);
+  expectRefused(artifact, "validity", "the code of @add is no SPIR-V that vulkan1.3 takes: ");
+  for (const Claim &claim : verify(artifact))
+    EXPECT_EQ(claim.holds, claim.what != "validity") << claim.what << ": " << claim.detail;
+  // A later version than the environment takes.
+  artifact = makeArtifact();
+  artifact.manifest.targets[0].api = "vulkan1.0";
+  expectRefused(artifact, "validity", "the code of @scale is no SPIR-V that vulkan1.0 takes: ");
+  artifact.manifest.targets[0].api = "direct3d";
+  expectRefused(artifact, "validity", "the validator knows no environment direct3d");
+  // A kernel that no dispatch runs is loaded, too.
+  artifact = makeArtifact();
+  artifact.code["code/vulkan/idle.spv"] = {3, 2, 35, 7};
+  artifact.plans[0].kernels.push_back({"idle", "code/vulkan/idle.spv", {8, 1, 1}, {}});
+  expectRefused(artifact, "validity", "the code of @idle is no SPIR-V");
+}
+
+TEST(VerifyCode, code_that_the_validator_does_not_know_is_taken) {
+  Artifact artifact = makeArtifact();
+  Bytes &code = artifact.code["code/vulkan/add.spv"];
+  std::vector<uint32_t> more = {2 << 16 | 17, 6022}; // OpCapability CooperativeMatrixKHR
+  const auto *bytes = reinterpret_cast<const unsigned char *>(more.data());
+  code.insert(code.begin() + 20, bytes, bytes + 8);
+  Claim claim = find(artifact, "validity");
+  // A later SPIRV-Tools says that the capability needs an extension.
+  EXPECT_EQ(claim.holds, claim.taken == 1) << claim.detail;
+  EXPECT_NE(claim.detail.find(claim.holds ? "from before cooperative matrices" : "is no SPIR-V"),
+            std::string::npos)
+      << claim.detail;
 }
 
 TEST(VerifyCode, code_that_no_device_could_read_is_refused) {
