@@ -477,8 +477,10 @@ Facts verifier::checkNeeds(const Subject &subject) {
       ++facts.proved;
     else if (!first.possible || !second.possible || doMeet(*first.possible, *second.possible) ||
              (hazard.kind == HazardKind::WAR && first.possible->empty()) ||
-             (hazard.kind == HazardKind::RAW && second.possible->empty()))
+             (hazard.kind == HazardKind::RAW && second.possible->empty()) ||
+             (from.value == to.value && from.bytes != to.bytes))
       // A code generator drops loads whose values turn out not to matter, after the order is fixed.
+      // And who reads a value that others made part by part may leave one of the parts out.
       facts.taken.push_back(describe());
     else if (from.value == to.value && !isSlice(hazard.from, hazard.fromOperand) &&
              !isSlice(hazard.to, hazard.toOperand))

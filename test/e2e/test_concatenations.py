@@ -242,3 +242,30 @@ def test_tensors_that_begin_alike_have_slices_of_their_own(weir):
 """)
     weir.compare(artifact, ["--random-inputs=7"], 1e-5)
     weir.run("verify", artifact)
+
+
+def test_a_part_that_the_reader_leaves_out(weir):
+    """States of three steps side by side, of which a loss reads two, as a language model of LSTMs does."""
+    state, part, weight = "tensor<3x24xf32>", "tensor<1x3x24xf32>", "tensor<24x24xf32>"
+    text, before = f"""func.func @f(%x: {state}, %w: {weight}) -> tensor<6x24xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {state}
+  %i = linalg.fill ins(%zero : f32) outs(%e : {state}) -> {state}""", "%x"
+    for name in "abc":
+        text += f"""
+  %{name} = linalg.matmul ins({before}, %w : {state}, {weight}) outs(%i : {state}) -> {state}
+  %{name}t = linalg.tanh ins(%{name} : {state}) outs(%e : {state}) -> {state}
+  %{name}p = tensor.expand_shape %{name}t [[0, 1], [2]] output_shape [1, 3, 24] : {state} into {part}"""
+        before = f"%{name}t"
+    artifact = weir.compile_text(text + f"""
+  %all = tensor.concat dim(0) %ap, %bp, %cp : ({part}, {part}, {part}) -> tensor<3x3x24xf32>
+  %two = tensor.extract_slice %all[0, 0, 0] [2, 3, 24] [1, 1, 1] : tensor<3x3x24xf32> to tensor<2x3x24xf32>
+  %rows = tensor.collapse_shape %two [[0, 1], [2]] : tensor<2x3x24xf32> into tensor<6x24xf32>
+  %e6 = tensor.empty() : tensor<6x24xf32>
+  %i6 = linalg.fill ins(%zero : f32) outs(%e6 : tensor<6x24xf32>) -> tensor<6x24xf32>
+  %r = linalg.matmul ins(%rows, %w : tensor<6x24xf32>, {weight}) outs(%i6 : tensor<6x24xf32>) -> tensor<6x24xf32>
+  return %r : tensor<6x24xf32>
+}}
+""")
+    weir.compare(artifact, ["--random-inputs=7"], 1e-5)
+    assert "1 taken from the compiler" in weir.run("verify", artifact)
