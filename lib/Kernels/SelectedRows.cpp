@@ -4,7 +4,9 @@
 // reduction of select(reader's index == row, cotangent, 0). The condition is the same for all
 // elements of the row. So an invocation owns a row of results, asks the condition once for each
 // term, and walks the row for those that it selects. On a GPU a subgroup owns the row, or a block
-// of a long one, and keeps the sums in registers.
+// of a long one, and keeps the sums in registers. Most terms are of other rows: the condition is
+// asked for many at once, by the lanes of a vector or of a subgroup, and one by one only where it
+// holds for one of them.
 //
 // The bits are those of a row kernel, which adds the terms in the same order, and a neutral element
 // for each term that is not selected.
@@ -15,6 +17,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace weir;
@@ -47,14 +51,22 @@ private:
                    function_ref<void(AffineExpr inRow, Value memory, Value at)> body);
   SmallVector<AffineExpr> getRowPoint(AffineExpr inRow);
   Value getStart();
-  Value evaluate(Value value, AffineExpr inRow);
+  Value evaluate(Value value, AffineExpr inRow, AffineExpr term);
+  Value evaluate(Value value, AffineExpr inRow) {
+    return evaluate(value, inRow, emitter.dim(tripCoordinate));
+  }
   void addTerm(const Sums &sums);
+  int64_t getTermLanes();
+  Value isAnySelected(Value chunk, int64_t termLanes);
   void store(AffineExpr inRow, Value total);
   void storeRow(const Sums &sums);
   void emitTeam(Value number, int64_t blocks);
 
   static constexpr int64_t termsAtOnce = 4; ///< whose conditions are loaded at a time
+  SmallVector<Value> atTerm(Value number, ValueRange carried, PointEmitter::LoopBody body);
   SmallVector<Value> addTerms(ArrayRef<Value> numbers, ValueRange before);
+  SmallVector<Value> addTerms(Value first, int64_t count, ValueRange before);
+  Value isAnyOfTeamSelected(Value first, int64_t perLane);
   int64_t ofLane = 1; ///< units of a row that an invocation of a subgroup owns
   /// Calls `body` with the first element of one of these, if the row has it.
   SmallVector<Value> atUnit(int64_t number, ValueRange otherwise,
@@ -136,11 +148,10 @@ Value SelectedRows::getStart() {
   return lanes > 1 ? emitter.broadcast(start) : start;
 }
 
-/// Returns a value of the body for the term that `tripCoordinate` numbers.
-Value SelectedRows::evaluate(Value value, AffineExpr inRow) {
+/// Returns a value of the body for a term.
+Value SelectedRows::evaluate(Value value, AffineExpr inRow, AffineExpr term) {
   SmallVector<AffineExpr> point = getRowPoint(inRow);
-  llvm::append_range(point,
-                     emitter.delinearize(emitter.dim(tripCoordinate), domain.getColumnSizes()));
+  llvm::append_range(point, emitter.delinearize(term, domain.getColumnSizes()));
   return emitter.evaluateInBody(reduction, value, emitter.getLoops(reduction, point));
 }
 
@@ -176,6 +187,56 @@ void SelectedRows::store(AffineExpr inRow, Value total) {
   emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(0, emitter.computed.size())), point);
 }
 
+/// Returns the neighbouring terms for which a vector asks the condition, 1 if it cannot.
+int64_t SelectedRows::getTermLanes() {
+  const int64_t termLanes = 2 * emitter.profile.vectorWidth; // as many as a byte has bits, or more
+  if (getProduct(domain.getColumnSizes()) < termLanes)
+    return 1;
+  emitter.setLanes(termLanes);
+  SmallVector<AffineExpr> point = getRowPoint(emitter.constant(0));
+  llvm::append_range(
+      point, emitter.delinearize(emitter.dim(tripCoordinate) * termLanes + emitter.vectorLane(),
+                                 domain.getColumnSizes()));
+  SmallVector<AffineExpr> loops = emitter.getLoops(reduction, point);
+  bool isFriendly = true;
+  llvm::SetVector<Value> slice;
+  slice.insert(term.getCondition());
+  for (size_t next = 0; next < slice.size(); ++next) {
+    if (auto argument = dyn_cast<BlockArgument>(slice[next])) {
+      if (argument.getOwner() != reduction.getBody())
+        continue;
+      OpOperand &operand = reduction->getOpOperand(argument.getArgNumber());
+      isFriendly &= !isa<RankedTensorType>(operand.get().getType()) ||
+                    emitter.isVectorFriendly(
+                        operand.get(), emitter.apply(getAccessMap(reduction, &operand), loops));
+      continue;
+    }
+    Operation *producer = slice[next].getDefiningOp();
+    if (producer->getBlock() != reduction.getBody())
+      continue;
+    isFriendly &= OpTrait::hasElementwiseMappableTraits(producer) ||
+                  isa<linalg::IndexOp>(producer) || producer->hasTrait<OpTrait::ConstantLike>();
+    slice.insert(producer->operand_begin(), producer->operand_end());
+  }
+  emitter.setLanes(lanes);
+  return isFriendly ? termLanes : 1;
+}
+
+/// Whether the condition holds for one of the `termLanes` terms of a chunk.
+Value SelectedRows::isAnySelected(Value chunk, int64_t termLanes) {
+  auto place = emitter.codeFor(reduction);
+  emitter.setLanes(termLanes);
+  AffineExpr number = emitter.setCoordinate(tripCoordinate, chunk) * termLanes;
+  Value selected = emitter.broadcast(
+      evaluate(term.getCondition(), emitter.constant(0), number + emitter.vectorLane()));
+  OpBuilder &b = emitter.builder();
+  auto bits = VectorType::get(1, b.getIntegerType(termLanes));
+  Value word = vector::ExtractOp::create(
+      b, emitter.loc, vector::BitCastOp::create(b, emitter.loc, bits, selected), 0);
+  Value none = arith::ConstantIntOp::create(b, emitter.loc, word.getType(), 0);
+  return arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ne, word, none);
+}
+
 void SelectedRows::storeRow(const Sums &sums) {
   forEachUnit(sums, [&](AffineExpr inRow, Value memory, Value at) {
     auto place = emitter.codeFor(reduction);
@@ -200,15 +261,18 @@ SmallVector<Value> SelectedRows::atUnit(int64_t number, ValueRange otherwise,
                        [&] { return call(emitter.setCoordinate(tileRowCoordinate, place)); });
 }
 
+/// Calls `body` where `number` is that of the term.
+SmallVector<Value> SelectedRows::atTerm(Value number, ValueRange carried,
+                                        PointEmitter::LoopBody body) {
+  return emitter.loop(1, carried, [&](Value first, ValueRange running) {
+    emitter.setCoordinate(tripCoordinate, number);
+    return body(first, running);
+  });
+}
+
 /// Adds the terms of these numbers to the sums, if they are selected. All are asked first.
 SmallVector<Value> SelectedRows::addTerms(ArrayRef<Value> numbers, ValueRange before) {
   auto place = emitter.codeFor(reduction);
-  auto atTerm = [&](Value number, ValueRange carried, PointEmitter::LoopBody body) {
-    return emitter.loop(1, carried, [&](Value first, ValueRange running) {
-      emitter.setCoordinate(tripCoordinate, number);
-      return body(first, running);
-    });
-  };
   SmallVector<Value> selected, sums(before);
   for (Value number : numbers)
     selected.append(atTerm(number, {}, [&](Value, ValueRange) -> SmallVector<Value> {
@@ -229,6 +293,53 @@ SmallVector<Value> SelectedRows::addTerms(ArrayRef<Value> numbers, ValueRange be
   return sums;
 }
 
+/// Adds `count` terms from `first` on.
+SmallVector<Value> SelectedRows::addTerms(Value first, int64_t count, ValueRange before) {
+  auto offset = [&](Value from, int64_t by) -> Value {
+    return arith::AddIOp::create(emitter.builder(), emitter.loc, from, emitter.indexConstant(by));
+  };
+  int64_t turns = count / termsAtOnce;
+  SmallVector<Value> sums = emitter.loop(turns, before, [&](Value turn, ValueRange running) {
+    OpBuilder &b = emitter.builder();
+    Value inTurn = arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(termsAtOnce));
+    Value begin = arith::AddIOp::create(b, emitter.loc, first, inTurn);
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < termsAtOnce; ++i)
+      numbers.push_back(offset(begin, i));
+    return addTerms(numbers, running);
+  });
+  for (int64_t number = turns * termsAtOnce; number < count; ++number)
+    sums = addTerms(offset(first, number), sums);
+  return sums;
+}
+
+/// Whether the condition holds for one of the terms from `first` on, of which each lane of the
+/// subgroup asks for `perLane`.
+Value SelectedRows::isAnyOfTeamSelected(Value first, int64_t perLane) {
+  auto place = emitter.codeFor(reduction);
+  int64_t subgroup = emitter.profile.subgroupSize;
+  Value own = arith::AddIOp::create(emitter.builder(), emitter.loc, first,
+                                    emitter.expand(emitter.dim(teamLaneCoordinate)));
+  Value any;
+  for (int64_t i = 0; i < perLane; ++i) {
+    Value number = arith::AddIOp::create(emitter.builder(), emitter.loc, own,
+                                         emitter.indexConstant(i * subgroup));
+    Value selected = atTerm(number, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+                       return {evaluate(term.getCondition(), emitter.constant(0))};
+                     }).front();
+    any = any ? arith::OrIOp::create(emitter.builder(), emitter.loc, any, selected) : selected;
+  }
+  OpBuilder &b = emitter.builder();
+  Value bits = arith::ExtUIOp::create(b, emitter.loc, b.getI32Type(), any);
+  for (int64_t distance = 1; distance < subgroup; distance *= 2) {
+    auto other =
+        gpu::ShuffleOp::create(b, emitter.loc, bits, distance, subgroup, gpu::ShuffleMode::XOR);
+    bits = arith::OrIOp::create(b, emitter.loc, bits, other.getShuffleResult());
+  }
+  Value none = arith::ConstantIntOp::create(b, emitter.loc, b.getI32Type(), 0);
+  return arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ne, bits, none);
+}
+
 /// Computes a block of a row in a subgroup.
 void SelectedRows::emitTeam(Value number, int64_t blocks) {
   int64_t rows = getProduct(domain.getRowSizes().drop_back());
@@ -237,17 +348,17 @@ void SelectedRows::emitTeam(Value number, int64_t blocks) {
   emitter.setCoordinate(unitCoordinate, emitter.expand(digits[0]));
   emitter.setCoordinate(tileColumnCoordinate, emitter.expand(digits[1]));
   SmallVector<Value> sums(ofLane, getStart());
-  int64_t terms = getProduct(domain.getColumnSizes()), turns = terms / termsAtOnce;
-  sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
-    OpBuilder &b = emitter.builder();
-    Value first = arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(termsAtOnce));
-    SmallVector<Value> numbers;
-    for (int64_t i = 0; i < termsAtOnce; ++i)
-      numbers.push_back(arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(i)));
-    return addTerms(numbers, running);
+  constexpr int64_t perLane = 4; // terms whose conditions a lane loads at a time
+  int64_t terms = getProduct(domain.getColumnSizes());
+  int64_t atOnce = perLane * emitter.profile.subgroupSize, chunks = terms / atOnce;
+  sums = emitter.loop(chunks, sums, [&](Value chunk, ValueRange running) {
+    Value first =
+        arith::MulIOp::create(emitter.builder(), emitter.loc, chunk, emitter.indexConstant(atOnce));
+    SmallVector<Value> before(running);
+    return emitter.guard(isAnyOfTeamSelected(first, perLane), before,
+                         [&] { return addTerms(first, atOnce, before); });
   });
-  for (int64_t number = turns * termsAtOnce; number < terms; ++number)
-    sums = addTerms(emitter.indexConstant(number), sums);
+  sums = addTerms(emitter.indexConstant(chunks * atOnce), terms - chunks * atOnce, sums);
   for (int64_t unit = 0; unit < ofLane; ++unit)
     atUnit(unit, {}, [&](AffineExpr inRow) -> SmallVector<Value> {
       store(inRow, sums[unit]);
@@ -294,12 +405,27 @@ void SelectedRows::run(EmittedKernel &launch) {
         start = emitter.broadcast(start);
       memref::StoreOp::create(b, emitter.loc, start, memory, at);
     });
-    emitter.loop(getProduct(domain.getColumnSizes()), {},
-                 [&](Value number, ValueRange) -> SmallVector<Value> {
-                   emitter.setCoordinate(tripCoordinate, number);
-                   addTerm(sums);
-                   return {};
-                 });
+    auto addAll = [&](Value first, int64_t count) {
+      emitter.loop(count, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+        emitter.setCoordinate(tripCoordinate,
+                              arith::AddIOp::create(emitter.builder(), emitter.loc, first, turn));
+        addTerm(sums);
+        return {};
+      });
+    };
+    int64_t terms = getProduct(domain.getColumnSizes()), termLanes = getTermLanes();
+    int64_t chunks = termLanes > 1 ? terms / termLanes : 0;
+    emitter.loop(chunks, {}, [&](Value chunk, ValueRange) -> SmallVector<Value> {
+      Value any = isAnySelected(chunk, termLanes);
+      emitter.setLanes(lanes);
+      return emitter.guard(any, {}, [&]() -> SmallVector<Value> {
+        addAll(arith::MulIOp::create(emitter.builder(), emitter.loc, chunk,
+                                     emitter.indexConstant(termLanes)),
+               termLanes);
+        return {};
+      });
+    });
+    addAll(emitter.indexConstant(chunks * termLanes), terms - chunks * termLanes);
     storeRow(sums);
   });
 }

@@ -457,6 +457,8 @@ Code::Code(const Module &module, const spv::EntryPoint &entry, const std::string
           std::find(loopMerges.begin(), loopMerges.end(), label) != loopMerges.end();
       code.isMerge[j] = block.merge == label;
     }
+    if (code.leavesLoop[0] || code.leavesLoop[1])
+      loopConditions.insert(block.instructions.back().operands[0]);
   }
   order();
 }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 namespace weir::model {
 
@@ -113,6 +114,7 @@ public:
   std::vector<uint32_t> partsOf;
   uint32_t numSlots = 0;
   std::map<Id, uint64_t> addressOf; ///< of variables
+  std::set<Id> loopConditions;      ///< that decide whether a loop is left
 
   // Variables lie at these addresses, so that an address says what it is in.
   static constexpr uint64_t sharedBase = uint64_t(1) << 20, inputBase = uint64_t(1) << 37,

@@ -187,6 +187,35 @@ static std::optional<uint64_t> computeNamed(std::string_view name, std::span<con
   return std::nullopt;
 }
 
+/// Whether lanes give each other their first operand.
+bool Warp::isExchange(const Instruction &instruction) const {
+  switch (instruction.op) {
+  case Op::GroupNonUniformShuffle:
+  case Op::GroupNonUniformShuffleXor:
+  case Op::GroupNonUniformShuffleUp:
+  case Op::GroupNonUniformShuffleDown:
+  case Op::GroupNonUniformBroadcast:
+  case Op::GroupNonUniformBroadcastFirst:
+    return true;
+  case Op::Named:
+    return code.module.getString(instruction.operands[0]).starts_with("shfl");
+  default:
+    return false;
+  }
+}
+
+/// Returns the number that all lanes have, if it is one and known.
+std::optional<Warp::Number> Warp::getShared(Id id, uint32_t part) {
+  std::optional<Number> shared;
+  bool isOne = true;
+  forEach(live, [&](uint32_t lane) {
+    const Number &number = get(id, part, lane);
+    isOne &= number.tag == 0 && (!shared || *shared == number);
+    shared = number;
+  });
+  return isOne ? shared : std::nullopt;
+}
+
 Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
   const Instruction &instruction = *step.instruction;
   std::span<const uint32_t> all = instruction.operands;
@@ -243,6 +272,9 @@ Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
     if (step.inWidth)
       return computeBinary(instruction.op, use(0), use(1), step.inWidth);
   }
+  if (isExchange(instruction))
+    if (std::optional<Number> number = getShared(step.uses[0], part))
+      return *number;
   // One number for all lanes that have the same operands; what lanes exchange has others.
   uint64_t what = uint64_t(instruction.op);
   if (instruction.op == Op::Named) {
@@ -271,12 +303,22 @@ void Warp::compute(const Step &step, Mask mask) {
     if (step.isBinary) {
       const Number *a = at(code.slotOf[step.uses[0]] + part);
       const Number *b = at(code.slotOf[step.uses[1]] + part);
+      const Instruction &instruction = *step.instruction;
+      const bool isEquality = instruction.op == Op::IEqual || instruction.op == Op::INotEqual;
+      bool isAssumed = false;
       forEach(mask, [&](uint32_t lane) {
-        Number number = computeBinary(step.instruction->op, a[lane], b[lane], step.inWidth);
+        Number number = computeBinary(instruction.op, a[lane], b[lane], step.inWidth);
+        if (number.tag && isEquality && !code.loopConditions.contains(instruction.result)) {
+          number = {instruction.op == Op::INotEqual, 0};
+          isAssumed = true;
+        }
         if (!number.tag)
           number.bits = cut(number.bits, width);
         to[lane] = number;
       });
+      if (isAssumed)
+        assume(instruction,
+               "loaded data is compared with another number; they are assumed to differ");
       continue;
     }
     forEach(mask, [&](uint32_t lane) {
@@ -570,8 +612,7 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
     throw Error(code.where + ": ends a block in a way that the model does not follow");
   const uint32_t to[] = {code.function.getBlock(last.operands[1]),
                          code.function.getBlock(last.operands[2])};
-  // A branch on loaded data enters a selection, unless that takes two equal numbers, and stays in a
-  // loop once.
+  // A branch on loaded data enters a selection, and stays in a loop once.
   uint32_t assumed = 0;
   bool isAssumed = false;
   for (uint32_t i = 0; i < 2; ++i)
@@ -581,13 +622,6 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
   auto &visit = visits[size_t(&block - code.blocks.data())];
   if (isLoop && visit % 2 == 1)
     assumed = 1 - assumed;
-  bool isEquality = false;
-  for (const Instruction &each : block.block->instructions)
-    if (!isLoop && each.result == last.operands[0] &&
-        (each.op == Op::IEqual || each.op == Op::INotEqual)) {
-      isEquality = true;
-      assumed = each.op == Op::IEqual ? 1 : 0;
-    }
   forEach(mask, [&](uint32_t lane) {
     const Number &condition = get(last.operands[0], 0, lane);
     isAssumed |= condition.tag != 0;
@@ -596,10 +630,8 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
   if (isAssumed) {
     ++visit;
     assume(last, isLoop ? "the trips of the loop depend on loaded data; it is assumed to run once"
-                 : isEquality
-                     ? "the branch is on loaded data and another number; they are assumed to differ"
-                     : "the branch depends on loaded data; it is assumed to be taken into the "
-                       "selection");
+                        : "the branch depends on loaded data; it is assumed to be taken into the "
+                          "selection");
   }
 }
 

@@ -87,6 +87,8 @@ private:
   void multiply(const Step &step);
   double getReady(const Step &step) const;
   void assume(const Instruction &instruction, const std::string &what);
+  bool isExchange(const Instruction &instruction) const;
+  std::optional<Number> getShared(Id id, uint32_t part);
 
   const Code &code;
   const Place place;
