@@ -73,9 +73,20 @@ def test_histc_without_limits_is_refused():
         ordering.count_in_bins(torch.randn(4))
 
 
-def test_a_large_sort_is_refused():
-    with torch._subclasses.FakeTensorMode(), pytest.raises(ExportError, match="a sort of 100000 elements in 1 rows"):
-        ordering.sort(torch.empty(1, 100000))
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("values", [
+    torch.randn(2, 2049), torch.randint(-40, 40, (3000,)), torch.randint(0, 2, (2, 4096)).bool(),
+    torch.where(torch.rand(5000) < 0.1, torch.nan, torch.where(torch.rand(5000) < 0.1, torch.inf, torch.randn(5000))),
+], ids=str)
+def test_many_elements_pass_through_a_network(values, descending):
+    equal(ordering.sort(values, -1, descending), torch.sort(values, descending=descending, stable=True))
+    equal(ordering.top_k(values, 50, -1, descending),
+          [part[..., :50] for part in torch.sort(values, descending=descending, stable=True)])
+
+
+def test_a_sort_that_is_too_large_is_refused():
+    with torch._subclasses.FakeTensorMode(), pytest.raises(ExportError, match="a sort of 5000000 elements has no form"):
+        ordering.sort(torch.empty(1, 5000000))
 
 
 def unique_index(shape, dim, size):
