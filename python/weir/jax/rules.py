@@ -11,7 +11,8 @@ from jax import numpy as jnp
 
 from weir.graphs import ExportError
 
-MAX_COMPARED = 1 << 26  # pairs of elements that a sort compares
+MANY = 2048  # elements of a row for which a network takes fewer comparisons than there are pairs, and little code
+LARGEST = 1 << 22  # elements of a row that is sorted
 
 
 def scatter(
@@ -101,27 +102,59 @@ def _get_limit(dtype: Any, sign: int) -> Any:
 
 
 def sort(*operands: jax.Array, dimension: int, num_keys: int, is_stable: bool) -> list[jax.Array]:
-    """Sorts by counting for each element those before it; equal ones keep their order."""
+    """Sorts by the first operands; equal elements keep their order."""
     moved = [jnp.moveaxis(x, dimension, -1) for x in operands]
-    order = _invert(_rank(moved[:num_keys]))
+    order = _order(moved[:num_keys])
     return [jnp.moveaxis(jnp.take_along_axis(x, order, axis=-1, mode="clip"), -1, dimension) for x in moved]
 
 
 def top_k(x: jax.Array, *, k: int, axis: int, **_: object) -> list[jax.Array]:
     """Returns the k largest elements and their places; of equal ones the first."""
     moved = jnp.moveaxis(x, axis, -1)
-    order = _invert(_rank([moved], descending=True))[..., :k]
+    order = _order([moved], descending=True)[..., :k]
     values = jnp.take_along_axis(moved, order, axis=-1, mode="clip")
     return [jnp.moveaxis(values, -1, axis), jnp.moveaxis(order, -1, axis)]
 
 
+def _order(keys: Sequence[jax.Array], descending: bool = False) -> jax.Array:
+    """Returns the elements of the last dimension in sorted order, by their numbers.
+
+    Few are compared with every other one, many pass through a bitonic network.
+    """
+    size = keys[0].shape[-1]
+    if size > LARGEST:
+        raise ExportError(f"a sort of {size} elements has no form; the largest has {LARGEST}")
+    return _invert(_rank(keys, descending)) if size <= MANY else _pass_network(keys, descending)
+
+
+def _pass_network(keys: Sequence[jax.Array], descending: bool) -> jax.Array:
+    """Batcher, "Sorting networks and their applications", 1968, over the next power of two."""
+    size, rows = keys[0].shape[-1], keys[0].shape[:-1]
+    bits = (size - 1).bit_length()
+    pads = [(0, 0)] * len(rows) + [(0, (1 << bits) - size)]
+    parts = []
+    for key in map(_to_ordered, keys):
+        limits = jnp.iinfo(key.dtype)
+        parts.append(jnp.pad(key, pads, constant_values=limits.min if descending else limits.max))
+    # What is added behind the end has the largest numbers.
+    parts.append(lax.broadcasted_iota(jnp.int32, (*rows, 1 << bits), len(rows)))
+    for merged in range(1, bits + 1):  # sorted runs become runs of 2^merged, every second one backwards
+        for step in reversed(range(merged)):
+            shape = (*rows, 1 << (bits - merged), 1 << (merged - step - 1), 2, 1 << step)
+            parts = [part.reshape(shape) for part in parts]
+            others = [lax.rev(part, (len(shape) - 2,)) for part in parts]
+            before = parts[-1] < others[-1]
+            for mine, its in zip(parts[-2::-1], others[-2::-1]):
+                before = (mine > its if descending else mine < its) | ((mine == its) & before)
+            run, second = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (4, 2))
+            stays = before ^ (((run + second) & 1) != 0)
+            parts = [jnp.where(stays, mine, its) for mine, its in zip(parts, others)]
+    return parts[-1].reshape(*rows, -1)[..., :size]
+
+
 def _rank(keys: Sequence[jax.Array], descending: bool = False) -> jax.Array:
     """Returns the place that each element of the last dimension has in sorted order."""
-    size = keys[0].shape[-1]
-    if keys[0].size * size > MAX_COMPARED:
-        raise ExportError(f"a sort of {size} elements in {keys[0].size // max(size, 1)} rows compares more than "
-                          f"{MAX_COMPARED} pairs; sort outside of the function, or fewer")
-    shape = (*keys[0].shape, size)
+    shape = (*keys[0].shape, keys[0].shape[-1])
     this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
     before = other < this
     for key in reversed(keys):
