@@ -2,6 +2,7 @@
 
 #include "VulkanProgram.h"
 
+#include "DriverCall.h"
 #include "VulkanRequirements.h"
 
 namespace weir::runtime {
@@ -84,6 +85,8 @@ VkPipeline VulkanProgram::buildPipeline(const Kernel &kernel, const Bytes &code,
   const DeviceFunctions &vk = gpu->vk;
   const DeviceFacts &facts = gpu->getFacts();
   std::vector<uint32_t> words = getWords(code, kernel.code);
+  DriverCall call(
+      {"building kernel '", kernel.name, "' of ", kernel.code, " on '", facts.name, "'"});
   VkShaderModuleCreateInfo moduleInfo = {};
   moduleInfo.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   moduleInfo.codeSize = words.size() * sizeof(uint32_t);
