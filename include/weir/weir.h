@@ -36,6 +36,14 @@ typedef enum weir_status {
  * the thread's next call; "" after one that succeeded. */
 const char *weir_last_error(void);
 
+/* Returns the version of this library, "0.1.0". */
+const char *weir_version(void);
+
+/* Returns what a driver is doing for this process, as in "building kernel 'row' of
+ * code/vulkan/row.spv on 'a GPU'", or NULL if none is called; the calling thread's if it has called
+ * one. For the handler of a signal: a driver may crash, and nobody else knows in what. */
+const char *weir_driver_call(void);
+
 /*--- artifacts --------------------------------------------------------------*/
 
 /* An artifact, a `.weir` file, read into memory. */

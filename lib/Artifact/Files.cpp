@@ -126,9 +126,12 @@ void weir::removeUnfinishedFiles() noexcept {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A file to write, and the temporary file that is written first.
+/// A file to write, and the temporary file that is written first. Removes that file at the end.
 struct Target {
   explicit Target(const std::string &path);
+  Target(const Target &) = delete;
+  Target &operator=(const Target &) = delete;
+  ~Target();
 
   /// The file that links lead to, so that a rename keeps the link.
   std::filesystem::path file;
@@ -158,6 +161,11 @@ Target::Target(const std::string &path) : file(path) {
   temporary = file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
 }
 
+Target::~Target() {
+  std::error_code code; // it is gone if it was renamed
+  std::filesystem::remove(temporary, code);
+}
+
 /// Copies the finished temporary file to a device.
 static void copyTo(const Target &target, const std::string &path) {
   std::ifstream source(target.temporary, std::ios::binary);
@@ -173,18 +181,13 @@ void weir::replaceFile(const std::string &path,
                        const std::function<void(const std::string &temporary)> &write) {
   Target target(path);
   UnfinishedFile unfinished(target.temporary);
+  write(target.temporary);
+  if (target.elsewhere)
+    return copyTo(target, path);
   std::error_code code;
-  try {
-    write(target.temporary);
-    if (target.elsewhere)
-      return copyTo(target, path);
-    std::filesystem::rename(target.temporary, target.file, code);
-    if (code)
-      throw Error("cannot write \"" + path + "\": " + code.message());
-  } catch (...) {
-    std::filesystem::remove(target.temporary, code);
-    throw;
-  }
+  std::filesystem::rename(target.temporary, target.file, code);
+  if (code)
+    throw Error("cannot write \"" + path + "\": " + code.message());
 }
 
 /// Writes a file directly, without the rename.
@@ -205,6 +208,4 @@ void weir::checkWritable(const std::string &path) {
   Target target(path);
   UnfinishedFile unfinished(target.temporary);
   writeFile(path, target.temporary, "");
-  std::error_code code;
-  std::filesystem::remove(target.temporary, code);
 }

@@ -37,6 +37,7 @@ static constexpr int64_t cooperativeSizes[] = {8, 16, 32};
 /// A stack has room for them beside the copies of a contraction.
 static constexpr int64_t maxStageBytes = int64_t(4) << 20;
 
+static constexpr const char *vulkanTarget = "vulkan";
 static constexpr const char *cudaTarget = "cuda";
 static constexpr const char *cpuTarget = "cpu";
 
@@ -57,6 +58,10 @@ std::string weir::getBaseTarget(const std::string &target) {
 }
 
 int64_t weir::getRank(const Profile &profile) {
+  // On Vulkan, instructions on matrices are worth most, then larger subgroups.
+  constexpr int64_t largerThanSubgroups = int64_t(1) << 32;
+  if (getBaseTarget(profile.target) == vulkanTarget)
+    return (profile.cooperative.rows ? largerThanSubgroups : 0) + profile.subgroupSize;
   return profile.isa.empty() ? 2 * profile.sm + profile.isSmExact
                              : std::find(std::begin(isas), std::end(isas), profile.isa) - isas;
 }

@@ -3,6 +3,7 @@
 #include "CudaDevice.h"
 
 #include "CudaProgram.h"
+#include "DriverCall.h"
 
 #include <algorithm>
 #include <cstring>
@@ -150,10 +151,12 @@ void CudaDevice::read(const Storage &storage, int64_t offset, void *data, int64_
 
 void CudaDevice::wait() {
   use();
+  DriverCall call({"running kernels on '", name, "'"});
   cuda.check(cuda.synchronize(stream.get()), "cuStreamSynchronize");
 }
 
 void CudaDevice::waitNoThrow() noexcept {
+  DriverCall call({"running kernels on '", name, "'"});
   if (cuda.setContext(context) == 0)
     cuda.synchronize(stream.get());
 }

@@ -3,6 +3,7 @@
 #include "CudaProgram.h"
 
 #include "CudaRecording.h"
+#include "DriverCall.h"
 #include "Requirements.h"
 
 namespace weir::runtime {
@@ -45,6 +46,7 @@ CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &arti
     int options[] = {cudaJitErrorLog, cudaJitErrorLogBytes};
     void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
     CudaModule loaded = nullptr;
+    DriverCall call({"building ", kernel.code, " on '", gpu->getName(), "'"});
     if (CudaResult result = cuda.loadModule(&loaded, text.c_str(), 2, options, values)) {
       log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
       throw Error("the driver of '" + gpu->getName() + "' does not take " + kernel.code + ": " +

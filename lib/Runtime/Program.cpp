@@ -50,8 +50,13 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact, const 
   }
 
   constants = device->allocate(int64_t(artifact.constants.size()), Placement::Shared);
-  if (constants.bytes > 0)
-    device->write(constants, 0, artifact.constants.data(), constants.bytes);
+  try {
+    if (constants.bytes > 0)
+      device->write(constants, 0, artifact.constants.data(), constants.bytes);
+  } catch (...) {
+    device->waitNoThrow(); // a part may be on its way to memory that is about to be freed
+    throw;
+  }
   device->users.push_back(this);
 }
 

@@ -9,6 +9,7 @@
 
 #include "CpuDevice.h"
 #include "CudaDevice.h"
+#include "DriverCall.h"
 #include "Program.h"
 #include "VulkanDevice.h"
 
@@ -71,6 +72,10 @@ static void require(const void *pointer, const char *function, const char *name)
 }
 
 const char *weir_last_error(void) { return lastError.c_str(); }
+
+const char *weir_version(void) { return WEIR_VERSION; }
+
+const char *weir_driver_call(void) { return findDriverCall(); }
 
 //===----------------------------------------------------------------------===//
 // Artifacts

@@ -2,6 +2,7 @@
 
 #include "VulkanDevice.h"
 
+#include "DriverCall.h"
 #include "VulkanMemory.h"
 #include "VulkanProgram.h"
 
@@ -57,6 +58,7 @@ static bool canNameObjects(PFN_vkGetInstanceProcAddr get) {
 }
 
 static Instance createInstance() {
+  DriverCall call({"loading the drivers of Vulkan"});
   Instance instance;
   instance.get = getLoader();
   auto enumerateVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(
@@ -120,6 +122,7 @@ static int rankType(VkPhysicalDeviceType type) {
 }
 
 static std::vector<Candidate> listDevices(const Instance &instance) {
+  DriverCall call({"listing the devices of Vulkan"});
   uint32_t count = 0;
   check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count, nullptr),
         "vkEnumeratePhysicalDevices");
@@ -186,6 +189,7 @@ std::shared_ptr<Device> VulkanDevice::open(size_t index) {
 }
 
 void VulkanDevice::createLogicalDevice() {
+  DriverCall call({"opening '", facts.name, "'"});
   std::vector<VkQueueFamilyProperties> families;
   queueFamily = *findComputeFamily(instanceVk, physical, families);
 
@@ -530,6 +534,7 @@ void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
     Owned<VkFence> fence;
     if (&recorded == &run.back())
       fence = takeFence();
+    DriverCall call({"starting a run on '", facts.name, "'"});
     check(vk.QueueSubmit(queue.handle, 1, &info, fence.get()), "vkQueueSubmit");
     if (fence.get() != VK_NULL_HANDLE)
       pending.push_back({++submissions, std::move(fence)});
@@ -561,6 +566,7 @@ void VulkanDevice::waitFor(uint64_t submission) {
     if (run.submission < submission)
       continue;
     VkFence fence = run.fence.get();
+    DriverCall call({"running kernels on '", facts.name, "'"});
     check(vk.WaitForFences(handle, 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
     forgetEnded(run.submission);
     return;
@@ -580,9 +586,11 @@ void VulkanDevice::wait() { waitFor(submissions); }
 
 void VulkanDevice::waitNoThrow() noexcept {
   // Wait also after an error, when fences are not signaled.
-  if (!pending.empty() || isSubmitting)
+  if (!pending.empty() || isSubmitting) {
+    DriverCall call({"running kernels on '", facts.name, "'"});
     for (const Queue &queue : queues)
       vk.QueueWaitIdle(queue.handle);
+  }
   forgetEnded(submissions);
 }
 

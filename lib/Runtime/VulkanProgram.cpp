@@ -2,6 +2,7 @@
 
 #include "VulkanProgram.h"
 
+#include "DriverCall.h"
 #include "VulkanRequirements.h"
 
 namespace weir::runtime {
@@ -84,6 +85,8 @@ VkPipeline VulkanProgram::buildPipeline(const Kernel &kernel, const Bytes &code,
   const DeviceFunctions &vk = gpu->vk;
   const DeviceFacts &facts = gpu->getFacts();
   std::vector<uint32_t> words = getWords(code, kernel.code);
+  DriverCall call(
+      {"building kernel '", kernel.name, "' of ", kernel.code, " on '", facts.name, "'"});
   VkShaderModuleCreateInfo moduleInfo = {};
   moduleInfo.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   moduleInfo.codeSize = words.size() * sizeof(uint32_t);
@@ -103,9 +106,10 @@ VkPipeline VulkanProgram::buildPipeline(const Kernel &kernel, const Bytes &code,
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = handle;
   info.stage.pName = kernel.name.c_str();
-  if (profile.subgroupSize != int64_t(facts.subgroupSize))
+  bool canTellSize = usesSubgroups(code, kernel.code);
+  if (canTellSize && profile.subgroupSize != int64_t(facts.subgroupSize))
     info.stage.pNext = &required;
-  if (facts.fullSubgroups && kernel.workgroup[0] % profile.subgroupSize == 0)
+  if (canTellSize && facts.fullSubgroups && kernel.workgroup[0] % profile.subgroupSize == 0)
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;

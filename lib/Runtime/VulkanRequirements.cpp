@@ -32,6 +32,21 @@ static std::set<uint32_t> getCapabilities(const Bytes &code, const std::string &
   return capabilities;
 }
 
+// Numbers from the SPIR-V specification, "Capability".
+static constexpr uint32_t float64Capability = 10, cooperativeCapability = 6022;
+static constexpr uint32_t firstSubgroupCapability = 61, lastSubgroupCapability = 66;
+
+/// Whether capabilities have one by which code learns how large its subgroups are.
+static bool haveSubgroups(const std::set<uint32_t> &capabilities) {
+  auto found = capabilities.lower_bound(firstSubgroupCapability);
+  return capabilities.contains(cooperativeCapability) ||
+         (found != capabilities.end() && *found <= lastSubgroupCapability);
+}
+
+bool usesSubgroups(const Bytes &code, const std::string &path) {
+  return haveSubgroups(getCapabilities(code, path));
+}
+
 namespace {
 /// A capability of SPIR-V and whether the device has it.
 struct Capability {
@@ -44,16 +59,14 @@ struct Capability {
 static void checkCode(const Artifact &artifact, const Plan &plan, const Profile &profile,
                       const DeviceFacts &facts, Missing &missing) {
   for (const Kernel &kernel : plan.kernels) {
-    // Numbers from the SPIR-V specification, "Capability".
-    constexpr uint32_t float64 = 10, cooperativeMatrix = 6022;
     std::set<uint32_t> needed = getCapabilities(artifact.code.at(kernel.code), kernel.code);
     bool preserves = facts.preservesSpecialValues32 &&
-                     (facts.preservesSpecialValues64 || !needed.contains(float64));
+                     (facts.preservesSpecialValues64 || !needed.contains(float64Capability));
     const Capability known[] = {
         {0, "Matrix", true},
         {1, "Shader", true},
         {9, "Float16", facts.float16},
-        {float64, "Float64", facts.float64},
+        {float64Capability, "Float64", facts.float64},
         {11, "Int64", facts.int64},
         {22, "Int16", facts.int16},
         {39, "Int8", facts.int8},
@@ -67,9 +80,9 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const Profile 
         {4448, "StorageBuffer8BitAccess", facts.storage8},
         {4466, "SignedZeroInfNanPreserve", preserves},
         {5345, "VulkanMemoryModel", facts.vulkanMemoryModel},
-        {cooperativeMatrix, "CooperativeMatrixKHR", true}, // by its shape, below
+        {cooperativeCapability, "CooperativeMatrixKHR", true}, // by its shape, below
     };
-    if (needed.contains(cooperativeMatrix)) {
+    if (needed.contains(cooperativeCapability)) {
       const CooperativeShape &shape = profile.cooperative;
       missing.require(doesOffer(facts.cooperative, shape),
                       "cooperative matrices of " + std::to_string(shape.rows) + "x" +
@@ -105,11 +118,17 @@ static void checkViews(const Plan &plan) {
   }
 }
 
-void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts,
-                       Missing &missing) {
-  Profile device = makeProfile(facts);
-  missing.require(profile.api == device.api,
-                  "the API " + profile.api + " where the device has " + device.api);
+/// Checks that the device can have subgroups of the profile's size, if any of its code can tell.
+static void checkSubgroups(const Artifact &artifact, const Profile &profile,
+                           const DeviceFacts &facts, Missing &missing) {
+  auto canTell = [&](const Plan &plan) {
+    return plan.target == profile.target &&
+           std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel &kernel) {
+             return usesSubgroups(artifact.code.at(kernel.code), kernel.code);
+           });
+  };
+  if (std::none_of(artifact.plans.begin(), artifact.plans.end(), canTell))
+    return;
   int64_t subgroup = profile.subgroupSize;
   if (facts.minSubgroupSize == facts.maxSubgroupSize)
     missing.require(subgroup == facts.subgroupSize,
@@ -119,6 +138,14 @@ void checkRequirements(const Artifact &artifact, const Profile &profile, const D
                     "subgroup size " + std::to_string(subgroup) + " where the device has " +
                         std::to_string(facts.minSubgroupSize) + " to " +
                         std::to_string(facts.maxSubgroupSize));
+}
+
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts,
+                       Missing &missing) {
+  Profile device = makeProfile(facts);
+  missing.require(profile.api == device.api,
+                  "the API " + profile.api + " where the device has " + device.api);
+  checkSubgroups(artifact, profile, facts, missing);
   missing.require(
       profile.workgroupMemory <= device.workgroupMemory,
       compare("bytes of workgroup memory", profile.workgroupMemory, device.workgroupMemory));

@@ -278,9 +278,48 @@ static void widenWords(gpu::GPUFuncOp kernel) {
   kernel.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
 }
 
+/// Returns the number of an invocation in its workgroup of `block` invocations.
+static Value numberInvocation(OpBuilder &b, Location loc, ArrayRef<int32_t> block) {
+  Value number = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  int64_t factor = block[0];
+  for (auto [size, axis] :
+       {std::pair(block[1], gpu::Dimension::y), {block[2], gpu::Dimension::z}}) {
+    if (size == 1)
+      continue;
+    Value scale = arith::ConstantIndexOp::create(b, loc, factor);
+    Value along = arith::MulIOp::create(b, loc, gpu::ThreadIdOp::create(b, loc, axis), scale);
+    number = arith::AddIOp::create(b, loc, number, along);
+    factor *= size;
+  }
+  return number;
+}
+
+/// Replaces what asks for the subgroup, where each invocation is one by itself. The code then runs
+/// with subgroups of any size.
+static void foldSubgroups(gpu::GPUFuncOp kernel, ArrayRef<int32_t> block) {
+  kernel.walk([&](Operation *op) {
+    OpBuilder b(op);
+    SmallVector<Value> values;
+    if (isa<gpu::LaneIdOp>(op))
+      values = {arith::ConstantIndexOp::create(b, op->getLoc(), 0)};
+    else if (isa<gpu::SubgroupSizeOp>(op))
+      values = {arith::ConstantIndexOp::create(b, op->getLoc(), 1)};
+    else if (isa<gpu::SubgroupIdOp>(op))
+      values = {numberInvocation(b, op->getLoc(), block)};
+    else if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) // from the only lane there is
+      values = {shuffle.getValue(), arith::ConstantIntOp::create(b, op->getLoc(), 1, 1)};
+    else
+      return;
+    op->replaceAllUsesWith(values);
+    op->erase();
+  });
+}
+
 void weir::legalizeForSpirv(gpu::GPUFuncOp kernel, const Profile &profile) {
   SmallVector<int32_t> block(*kernel.getKnownBlockSize());
   legalizeForAll(kernel);
+  if (profile.subgroupSize == 1)
+    foldSubgroups(kernel, block);
   storeHalvesAsIntegers(kernel);
   if (profile.words64)
     widenWords(kernel);

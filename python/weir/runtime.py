@@ -28,6 +28,7 @@ DTYPES = {
     "F16": numpy.float16, "BF16": numpy.uint16, "F32": numpy.float32, "F64": numpy.float64,
 }
 APIS = ("cuda", "vulkan", "cpu")  # GPUs first
+VERSION = "0.1.0"  # of this package and of the library
 
 
 class Error(Exception):
@@ -435,6 +436,12 @@ def _load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(locations.find_library())
     except OSError as error:
         raise Error(f"{error}; build Weir, or set WEIR_RUNTIME to the path of {locations.LIBRARY}") from error
+    remedy = f"install both of one version, or set WEIR_RUNTIME to the path of {locations.LIBRARY}"
+    if not hasattr(library, "weir_version"):
+        raise Error(f"{library._name} is no runtime of Weir, or older than this package; {remedy}")
+    library.weir_version.restype = ctypes.c_char_p
+    if (version := library.weir_version().decode()) != VERSION:
+        raise Error(f"{library._name} is of version {version}, this package of {VERSION}; {remedy}")
     for name in ("last_error", "artifact_entry_name", "device_name", "program_target"):
         getattr(library, f"weir_{name}").restype = ctypes.c_char_p
     for name in ("artifact_entry_count", "artifact_argument_count", "artifact_result_count"):

@@ -2,16 +2,24 @@
 simulator, with subgroups of 16, 32 and 64 invocations."""
 
 import itertools
+import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 
 import pytest
 
 import spirv
-from check import BOUND
+from check import check_family, list_families
+from conftest import BIN, ROOT, SECOND_DRIVER
 from graphs import make
 from test_contractions import FORMS, make_graph, make_half_graph
 
-FAMILIES = ["nvidia", "rdna2", "rdna3", "xe", "adreno7", "valhall", "apple"]
+FAMILIES = list_families()  # and whether each has f64
+# Kernels of norms have six to eight buffers, this family four.
+SMALLEST = "vulkan13"
 # Of each width of subgroups one, without cooperative matrices.
 WIDTHS = ["rdna2", "valhall", "adreno7"]
 
@@ -41,22 +49,101 @@ def check_facts(weir, artifact, is_whole):
 
 
 @pytest.mark.parametrize("example, family", [
-    *itertools.product(["background_case1", "layer_norm_vjp"], FAMILIES),
-    *itertools.product(["mlp/mlp"], WIDTHS), ("from_jax/mixer", "rdna3"), ("from_jax/mixer", "apple")])
+    *itertools.product(["background_case1", "layer_norm_vjp"], [name for name in FAMILIES if name != SMALLEST]),
+    *itertools.product(["mlp/mlp"], [*WIDTHS, SMALLEST]),
+    *itertools.product(["from_jax/mixer"], ["rdna3", "apple", "v3d", SMALLEST])])
 def test_examples(weir, example, family):
     inputs = [f"--input={weir.examples}/{example.split('/')[0]}/inputs.safetensors"] if "/" in example else []
     artifact = compile_for(weir, weir.examples / f"{example}.mlir", family)
     check(weir, artifact, [*inputs, "--random-inputs=1"], 2e-5)
 
 
-@pytest.mark.parametrize("seed", range(0, 14))
+@pytest.mark.parametrize("seed", range(0, 26))
 def test_random_graphs(weir, seed):
+    """A slice of `scripts/random-graphs --families`. A family has them all, but for f64 and the buffers of some."""
     text = make(seed, differentiable=False).text()
-    families = FAMILIES[:3] if "f64" in text else FAMILIES  # those that have it
+    families = [name for name, has_float64 in FAMILIES.items() if has_float64 or "f64" not in text]
     family = families[seed % len(families)]
     (weir.folder / "a.mlir").write_text(text)
-    artifact = compile_for(weir, weir.folder / "a.mlir", family)
-    check(weir, artifact, [f"--random-inputs={seed}"], BOUND)
+    reason = check_family(weir, weir.folder / "a.mlir", family, FAMILIES[family], [f"--random-inputs={seed}"])
+    assert reason is None or (reason, family) == ("buffers", SMALLEST)
+
+
+NORM = """
+func.func @f(%x: tensor<24x40xf32> {weir.name = "x"}) -> (tensor<24xf32> {weir.name = "y"}) {
+  %weights = arith.constant dense<CONSTANT> : tensor<40xf32>
+  %empty = tensor.empty() : tensor<24xf32>
+  %zero = arith.constant 0.0 : f32
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<24xf32>) -> tensor<24xf32>
+  %y = linalg.matvec ins(%x, %weights : tensor<24x40xf32>, tensor<40xf32>) outs(%start : tensor<24xf32>)
+      -> tensor<24xf32>
+  %squares = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                             iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<24x40xf32>) outs(%y : tensor<24xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %square = arith.mulf %a, %a : f32
+    %next = arith.addf %sum, %square : f32
+    linalg.yield %next : f32
+  } -> tensor<24xf32>
+  return %squares : tensor<24xf32>
+}
+""".replace("CONSTANT", str([number / 64 for number in range(40)]))
+TARGET = "import sys, weir.runtime as r; print(r.Program(sys.argv[1]).target)"
+
+
+def get_target(weir, artifact, driver):
+    """Returns the target of an artifact that a driver's first device runs; with None the default driver."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "python"), "WEIR_RUNTIME": str(BIN.parent / "lib/libweir_runtime.so.0")}
+    if driver:
+        env |= {"VK_DRIVER_FILES": driver, "VK_ICD_FILENAMES": driver}
+    done = subprocess.run([sys.executable, "-c", TARGET, artifact], capture_output=True, text=True, env=env, check=True)
+    return done.stdout.strip()
+
+
+DRIVERS = [pytest.param(None, id="default"),
+           pytest.param(SECOND_DRIVER, id="second", marks=pytest.mark.skipif(not SECOND_DRIVER, reason="no second driver"))]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_one_artifact_for_several_families(weir, driver):
+    """Its constants are there once. The best profile that fits is run, in whatever order they are given."""
+    (weir.folder / "a.mlir").write_text(NORM)
+    orders = itertools.permutations(["vulkan13", "minimum", "lavapipe"])
+    for order in itertools.islice(orders, 0, None, 2):
+        targets = ",".join(f"vulkan:{name}" for name in order)
+        artifact = weir.compile("a.mlir", "a", f"--target={targets}")
+        with zipfile.ZipFile(artifact) as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+            assert [name for name in archive.namelist() if "safetensors" in name] == ["weights.safetensors"]
+        assert [target["target"] for target in manifest["targets"]] == [f"vulkan.{name}" for name in order]
+        assert len(manifest["constants"]) == 1
+        assert get_target(weir, artifact, driver) == ("vulkan.minimum" if driver else "vulkan.lavapipe")
+        inputs, expected = ["--random-inputs=1"], weir.folder / "expected.safetensors"
+        weir.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
+        weir.run("run", artifact, *inputs, f"--compare={expected}", "--tolerance=1e-5", driver=driver)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("seed", [None, *range(0, 12)])
+def test_smallest_family_runs_anywhere(weir, seed, driver):
+    """Its code asks for no size of subgroups, so drivers with 8 and with 4 run it, with the simulator's bits."""
+    text = NORM if seed is None else make(seed, differentiable=False).text()
+    (weir.folder / "a.mlir").write_text(text)
+    inputs = [f"--random-inputs={seed or 0}"]
+    if reason := check_family(weir, weir.folder / "a.mlir", SMALLEST, False, inputs):
+        assert seed is not None and (reason == "buffers" or "f64" in text)
+        return
+    artifact, output = weir.folder / f"{SMALLEST}.weir", weir.folder / "output.safetensors"
+    words = itertools.chain(*spirv.read_code(artifact).values())
+    assert not {(2 << 16 | 17, number) for number in range(61, 67)} & set(itertools.pairwise(words))
+    weir.run("run", artifact, *inputs, f"--output={output}", driver=driver)
+    weir.simulate(artifact, inputs, output)
+
+
+def test_kernel_of_more_buffers_than_there_are(weir):
+    example = weir.examples / "background_case1.mlir"
+    assert check_family(weir, example, SMALLEST, False, ["--random-inputs=1"]) == "buffers"
+    assert not list(weir.folder.iterdir())
 
 
 # Batches, rows, columns, products: of whole tiles, of parts of one, of odd sizes and slabs that are not whole.

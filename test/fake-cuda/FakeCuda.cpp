@@ -42,6 +42,7 @@ struct State {
   std::ostringstream log;
   std::string failing;
   int failure = 0;
+  int calls = 0, failingCall = 0;
   int live = 0;
   std::vector<std::pair<CudaAddress, size_t>> allocations;
   std::set<CudaAddress> freed;
@@ -65,6 +66,14 @@ void weir::test::failCuda(const std::string &symbol, int result) {
   state().failing = symbol;
   state().failure = result;
 }
+
+void weir::test::failCudaCall(int call, int result) {
+  state().calls = 0;
+  state().failingCall = call;
+  state().failure = result;
+}
+
+bool weir::test::cudaCallCame() { return state().calls >= state().failingCall; }
 
 int weir::test::countLiveCuda() { return state().live; }
 
@@ -101,8 +110,13 @@ static CudaGraphNode addNode(CudaGraph graph) {
 #define FAKE(name, ...)                                                                            \
   extern "C" CudaResult name(__VA_ARGS__);                                                         \
   extern "C" CudaResult name(__VA_ARGS__)
+/// Whether a call is to fail: those of a symbol, or that of a number.
+static bool doesFail(const char *symbol) {
+  return state().failing == symbol || ++state().calls == state().failingCall;
+}
+
 #define BEGIN(name)                                                                                \
-  if (state().failing == name)                                                                     \
+  if (doesFail(name))                                                                              \
   return state().failure
 
 template <typename Object> static CudaResult destroy(Object *object) {
@@ -127,18 +141,22 @@ FAKE(cuGetErrorName, CudaResult result, const char **name) {
   return *name ? 0 : 1;
 }
 FAKE(cuDeviceGetCount, int *count) {
+  BEGIN("cuDeviceGetCount");
   *count = readNumber("FAKE_CUDA_DEVICES", 1);
   return 0;
 }
 FAKE(cuDeviceGet, CudaDeviceNumber *device, int ordinal) {
+  BEGIN("cuDeviceGet");
   *device = ordinal;
   return 0;
 }
 FAKE(cuDeviceGetName, char *name, int bytes, CudaDeviceNumber) {
+  BEGIN("cuDeviceGetName");
   std::strncpy(name, "Fake GPU", size_t(bytes));
   return 0;
 }
 FAKE(cuDeviceGetAttribute, int *value, int attribute, CudaDeviceNumber) {
+  BEGIN("cuDeviceGetAttribute");
   static const std::map<int, int> values = {
       {cudaMaxThreadsPerBlock, 1024},
       {cudaMaxGridX, 2147483647},
@@ -156,6 +174,7 @@ FAKE(cuDeviceGetAttribute, int *value, int attribute, CudaDeviceNumber) {
   return 0;
 }
 FAKE(cuDevicePrimaryCtxRetain, CudaContext *context, CudaDeviceNumber) {
+  BEGIN("cuDevicePrimaryCtxRetain");
   ++state().live;
   state().allocations.clear();
   *context = &state().context;
@@ -165,7 +184,10 @@ FAKE(cuDevicePrimaryCtxRelease_v2, CudaDeviceNumber) {
   --state().live;
   return 0;
 }
-FAKE(cuCtxSetCurrent, CudaContext context) { return context == &state().context ? 0 : 1; }
+FAKE(cuCtxSetCurrent, CudaContext context) {
+  BEGIN("cuCtxSetCurrent");
+  return context == &state().context ? 0 : 1;
+}
 
 FAKE(cuMemAlloc_v2, CudaAddress *address, size_t bytes) {
   BEGIN("cuMemAlloc_v2");
@@ -207,16 +229,19 @@ FAKE(cuMemFreeHost, void *bytes) {
   return 0;
 }
 FAKE(cuMemcpyHtoD_v2, CudaAddress to, const void *from, size_t bytes) {
+  BEGIN("cuMemcpyHtoD_v2");
   state().log << "write " << bytes << " to " << print(to) << "\n";
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   return 0;
 }
 FAKE(cuMemcpyDtoH_v2, void *to, CudaAddress from, size_t bytes) {
+  BEGIN("cuMemcpyDtoH_v2");
   state().log << "read " << bytes << " of " << print(from) << "\n";
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return 0;
 }
 FAKE(cuMemcpyDtoDAsync_v2, CudaAddress to, CudaAddress from, size_t bytes, CudaStream) {
+  BEGIN("cuMemcpyDtoDAsync_v2");
   state().log << "copy " << bytes << " of " << print(from) << " to " << print(to) << "\n";
   std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
   return 0;
@@ -224,7 +249,7 @@ FAKE(cuMemcpyDtoDAsync_v2, CudaAddress to, CudaAddress from, size_t bytes, CudaS
 
 FAKE(cuModuleLoadDataEx, CudaModule *module, const void *image, unsigned count, int *options,
      void **values) {
-  if (state().failing == "cuModuleLoadDataEx") {
+  if (doesFail("cuModuleLoadDataEx")) {
     if (count == 2 && options[0] == cudaJitErrorLog)
       std::strcpy(static_cast<char *>(values[0]), "ptxas fatal: not today");
     return state().failure;
@@ -243,6 +268,7 @@ FAKE(cuFuncSetAttribute, CudaFunction function, int attribute, int value) {
   return 0;
 }
 FAKE(cuModuleGetFunction, CudaFunction *function, CudaModule module, const char *name) {
+  BEGIN("cuModuleGetFunction");
   size_t at = module->text.find(".entry " + std::string(name) + "(");
   if (at == std::string::npos)
     return 500;
@@ -265,24 +291,31 @@ FAKE(cuStreamSynchronize, CudaStream) {
   state().log << "wait\n";
   return 0;
 }
-FAKE(cuEventCreate, CudaEvent *event, unsigned) { return create(event); }
+FAKE(cuEventCreate, CudaEvent *event, unsigned) {
+  BEGIN("cuEventCreate");
+  return create(event);
+}
 FAKE(cuEventDestroy_v2, CudaEvent event) { return destroy(event); }
 FAKE(cuEventRecord, CudaEvent, CudaStream) {
+  BEGIN("cuEventRecord");
   state().log << "time\n";
   return 0;
 }
 FAKE(cuEventElapsedTime, float *milliseconds, CudaEvent, CudaEvent) {
+  BEGIN("cuEventElapsedTime");
   *milliseconds = 1.5f;
   return 0;
 }
 
 FAKE(cuGraphCreate, CudaGraph *graph, unsigned) {
+  BEGIN("cuGraphCreate");
   state().log << "graph\n";
   return create(graph);
 }
 FAKE(cuGraphDestroy, CudaGraph graph) { return destroy(graph); }
 FAKE(cuGraphAddKernelNode, CudaGraphNode *node, CudaGraph graph, const CudaGraphNode *after,
      size_t count, const CudaKernelNode *kernel) {
+  BEGIN("cuGraphAddKernelNode");
   *node = addNode(graph);
   state().log << "  " << (*node)->number << ": " << kernel->function->name << " " << kernel->gridX
               << "x" << kernel->gridY << "x" << kernel->gridZ << " of " << kernel->blockX << "x"
@@ -297,23 +330,27 @@ FAKE(cuGraphAddKernelNode, CudaGraphNode *node, CudaGraph graph, const CudaGraph
 }
 FAKE(cuGraphAddEmptyNode, CudaGraphNode *node, CudaGraph graph, const CudaGraphNode *after,
      size_t count) {
+  BEGIN("cuGraphAddEmptyNode");
   *node = addNode(graph);
   state().log << "  " << (*node)->number << ": join after " << print(after, count) << "\n";
   return 0;
 }
 FAKE(cuGraphAddEventRecordNode, CudaGraphNode *node, CudaGraph graph, const CudaGraphNode *after,
      size_t count, CudaEvent) {
+  BEGIN("cuGraphAddEventRecordNode");
   *node = addNode(graph);
   state().log << "  " << (*node)->number << ": time after " << print(after, count) << "\n";
   return 0;
 }
 FAKE(cuGraphInstantiateWithFlags, CudaGraphExec *exec, CudaGraph graph, unsigned long long) {
+  BEGIN("cuGraphInstantiateWithFlags");
   create(exec);
   (*exec)->nodes = graph->nodes.size();
   return 0;
 }
 FAKE(cuGraphExecDestroy, CudaGraphExec exec) { return destroy(exec); }
 FAKE(cuGraphLaunch, CudaGraphExec exec, CudaStream) {
+  BEGIN("cuGraphLaunch");
   state().log << "launch " << exec->nodes << " nodes\n";
   return 0;
 }

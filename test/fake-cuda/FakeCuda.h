@@ -20,6 +20,12 @@ std::string takeCudaLog();
 /// Lets the function of that symbol return `result` from now on; "" for none.
 void failCuda(const std::string &symbol, int result);
 
+/// Lets call number `call` from now on, of those that may fail, return `result`; 0 for none.
+void failCudaCall(int call, int result);
+
+/// Whether that call has come.
+bool cudaCallCame();
+
 /// Objects, allocations and contexts that were not given back.
 int countLiveCuda();
 

@@ -1,6 +1,12 @@
 """Checks that every graph must pass, in pytest and in scripts/random-graphs. `weir` is conftest.py's.
 A failure is an AssertionError."""
 
+import re
+import subprocess
+
+import spirv
+from conftest import BIN
+
 # Relative to the largest expected magnitude of each result: values are of order one and at
 # most a dozen operations deep. Gradients are sums over all of them.
 BOUND, GRADIENT_BOUND = 1e-4, 1e-3
@@ -53,6 +59,38 @@ def check_cuda(weir, graph, seed, *flags):
              f"--output={output}")
     weir.run("compile", "c.mlir", f"--target=vulkan:{weir.profile_like_cuda('c.weir')}", "-o", "twin.weir")
     weir.simulate("twin.weir", inputs, output, "--sim-fma")
+
+
+HAVE_FLOAT64 = ["nvidia", "rdna2", "rdna3", "gcn", "gen9"]
+
+
+def list_families():
+    """Returns the built-in profiles of families of Vulkan GPUs, and whether each has f64, by name."""
+    text = subprocess.run([BIN / "weir", "devices", "--api=vulkan"], capture_output=True, text=True, check=True).stdout
+    names = [name for name in re.findall(r"^  vulkan:(\w+)$", text, re.MULTILINE) if name != "lavapipe"]
+    assert len(names) > 10, text
+    return {name: name in HAVE_FLOAT64 for name in names}
+
+
+def check_family(weir, source, family, has_float64, inputs, bound=BOUND, flags=()):
+    """Compiles for a family of GPUs, of which none need be here. The code is valid, and right in the simulator. Returns
+    None, or why the family cannot have the graph: "f64" or "buffers"."""
+    command = [BIN / "weir", "compile", source, f"--target=vulkan:{family}", "-o", f"{family}.weir",
+               "--against-graph=never", *flags]
+    done = subprocess.run([*map(str, command)], cwd=weir.folder, capture_output=True, text=True)
+    if done.returncode:
+        assert done.returncode == 2 and done.stderr.startswith("error: "), f"{family}: {done.stderr}"
+        if "f64" in done.stderr and not has_float64:
+            return "f64"
+        if re.search(rf"has \d+ operands; target {family} binds at most [48]$", done.stderr, re.MULTILINE):
+            return "buffers"
+        raise AssertionError(f"{family}: {done.stderr}")
+    artifact, expected = weir.folder / f"{family}.weir", weir.folder / "expected.safetensors"
+    spirv.validate(artifact, weir.folder)
+    if not expected.exists():
+        weir.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
+    weir.run("run", artifact, "--device=sim", *inputs, f"--compare={expected}", f"--tolerance={bound}")
+    return None
 
 
 def get_profile(seed):

@@ -1,9 +1,12 @@
-"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops]
+"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops] [--families[=NAME,...]]
 
 Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
 synchronization validation, the simulator and the verifier; every other one with gradients,
 against differences and on all of these. With --cuda also through the simulator as PTX. A graph that fails is made smaller as long as it
 fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release.
+
+With --families the examples and each graph are compiled for each family of Vulkan GPUs, or those named, validated, and
+run in the simulator alone. A table counts what cannot be had, for lack of f64 or of buffers.
 
 With --ops it runs none, but says which of the ops that the graph level takes they are made of."""
 
@@ -19,7 +22,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
-from check import GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_gradients, check_values, get_profile  # noqa: E402
+from check import (GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_family, check_gradients,  # noqa: E402
+                   check_values, get_profile, list_families)
 from conftest import Weir  # noqa: E402
 from graphs import make  # noqa: E402
 from operations import SINCE  # noqa: E402
@@ -107,6 +111,53 @@ def print_ops(seeds):
     print(f"all: {len(graphs)} of {len(taken)}")
 
 
+# Examples that the simulator runs in seconds. Their tolerance is that of test_families.py.
+EXAMPLES = ["background_case1", "layer_norm", "layer_norm_vjp", "mlp/mlp", "from_jax/mixer"]
+EXAMPLE_BOUND = 2e-5
+
+
+def check_for_families(name, families):
+    """Returns the outcome by family for an example or the graph of a seed: None, a reason, or a problem."""
+    with tempfile.TemporaryDirectory() as folder:
+        weir, bound = Weir(pathlib.Path(folder)), BOUND
+        inputs = ["--random-inputs=1"]
+        if isinstance(name, int):
+            source, inputs = weir.folder / "a.mlir", [f"--random-inputs={name}"]
+            source.write_text(make(name, differentiable=name % 2 == 0).text())
+        else:
+            source, bound = weir.examples / f"{name}.mlir", EXAMPLE_BOUND
+            if (given := source.parent / "inputs.safetensors").exists():
+                inputs.append(f"--input={given}")
+        outcomes = {}
+        for family, has_float64 in families.items():
+            try:
+                outcomes[family] = check_family(weir, source, family, has_float64, inputs, bound)
+            except AssertionError as problem:
+                outcomes[family] = f"failed: {problem}"
+        return outcomes
+
+
+def run_families(seeds, chosen, jobs):
+    """Prints a table of what each family can have, and each problem. Returns the number of problems."""
+    families = {name: f64 for name, f64 in list_families().items() if not chosen or name in chosen.split(",")}
+    if unknown := set(filter(None, chosen.split(","))) - set(families):
+        sys.exit(f"random-graphs: there is no family {', '.join(sorted(unknown))}")
+    counts, failures = {family: collections.Counter() for family in families}, 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        names = [*EXAMPLES, *seeds]
+        for name, outcomes in zip(names, pool.map(lambda name: check_for_families(name, families), names)):
+            for family, outcome in outcomes.items():
+                if outcome and outcome.startswith("failed"):
+                    failures += 1
+                    print(f"{name} for {family} {outcome}", flush=True)
+                counts[family][(outcome or "right").split(":")[0], isinstance(name, int)] += 1
+    print("family: examples and graphs that are right; without f64; without buffers; failed")
+    for family, count in counts.items():
+        cells = [f"{count[kind, False]} + {count[kind, True]}" for kind in ("right", "f64", "buffers", "failed")]
+        print(f"{family}: {'; '.join(cells)}")
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser(prog="random-graphs", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -115,12 +166,16 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="graphs at a time")
     parser.add_argument("--cuda", action="store_true", help="also run each graph's PTX on the simulator")
     parser.add_argument("--ops", action="store_true", help="count the graphs that have each op")
+    parser.add_argument("--families", nargs="?", const="", metavar="NAME,...",
+                        help="compile for families of GPUs, and run in the simulator")
     options = parser.parse_args()
     start, failures = time.monotonic(), 0
     seeds = range(options.seed, options.seed + options.count)
     if options.ops:
         print_ops(seeds)
         return 0
+    if options.families is not None:
+        return 1 if run_families(seeds, options.families, options.jobs) else 0
 
     def show(done, end=""):
         speed = done / (time.monotonic() - start) * 60

@@ -156,8 +156,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "--target", options->targets,
           "Targets, separated by commas (default vulkan): vulkan, cuda or cpu, each with an "
           "optional profile: vulkan:lavapipe (the default of vulkan), vulkan:nvidia, vulkan:rdna2, "
-          "vulkan:rdna3, vulkan:xe, vulkan:adreno7, vulkan:valhall, vulkan:apple, "
-          "vulkan:minimum, cuda:sm_80 (the default of cuda), cuda:sm_90, cuda:sm_90a, "
+          "vulkan:rdna3, vulkan:gcn, vulkan:xe, vulkan:gen9, vulkan:adreno6, vulkan:adreno7, "
+          "vulkan:valhall, vulkan:apple, vulkan:v3d, vulkan:minimum, vulkan:vulkan13, cuda:sm_80 "
+          "(the default of cuda), cuda:sm_90, cuda:sm_90a, "
           "cpu:x86-64-v2, "
           "cpu:x86-64-v3 (the default of cpu), "
           "cpu:x86-64-v4, "

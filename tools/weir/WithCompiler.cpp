@@ -13,6 +13,7 @@ using namespace weir;
 using namespace weir::tool;
 
 static void endOnFatalError(void *, const char *reason, bool) {
+  removeUnfinishedFiles();
   printError("internal error in weir: " + std::string(reason) +
              "; please report this with its input");
   _exit(CheckFailed);

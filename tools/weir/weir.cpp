@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "weir/weir.h"
 #include "CommandLine.h"
 #include "Output.h"
 #include "Verbs.h"
@@ -16,15 +17,28 @@
 #include <cstring>
 #include <iostream>
 #include <new>
+#include <string_view>
 #include <unistd.h>
 
 using namespace weir;
 using namespace weir::tool;
 
+/// Writes to standard error as handlers of signals may.
+static void writeError(std::string_view text) {
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 static void endOnSignal(int) {
-  static const char text[] = "error: internal error in weir; please report this with its input\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-  _exit(1);
+  removeUnfinishedFiles();
+  const char *call = weir_driver_call();
+  if (!call) {
+    writeError("error: internal error in weir; please report this with its input\n");
+    _exit(CheckFailed);
+  }
+  writeError("error: the driver crashed while ");
+  writeError(call);
+  writeError("; update it, or run on another device, which `weir devices` lists\n");
+  _exit(BadInput);
 }
 
 /// Reports crashes, on a separate stack: deep recursion leaves no room on the usual one.
@@ -73,7 +87,20 @@ static int runVerb(const Verb &verb) {
   return BadInput;
 }
 
+/// Whether the library that was found is of this program's version; else says so.
+static bool hasItsRuntime() {
+  std::string found = weir_version();
+  if (found == WEIR_VERSION)
+    return true;
+  printError("the library libweir_runtime is of version " + found +
+             ", " WEIR_TOOL " of " WEIR_VERSION
+             "; install both of one version, or mend LD_LIBRARY_PATH");
+  return false;
+}
+
 int main(int argc, char **argv) {
+  if (!hasItsRuntime())
+    return BadInput;
   keepFreedMemory();
   catchCrashes();
   catchInterrupts();

@@ -396,6 +396,7 @@ TEST_F(Adopted, ChecksOffsets) {
 
 TEST_F(Adopted, RequiresTheSubgroupSizeOfTheProfile) {
   Artifact artifact = makeArtifact();
+  declareSubgroups(artifact);
   int64_t &size = artifact.manifest.targets[0].subgroupSize;
   DeviceHandle device = adoptLying({});
   if (tryLoad(device.get(), artifact) != WEIR_OK)
@@ -413,6 +414,17 @@ TEST_F(Adopted, RequiresTheSubgroupSizeOfTheProfile) {
   size = 2;
   EXPECT_STATUS(WEIR_BAD_ARGUMENT, tryLoad(device.get(), artifact),
                 "subgroup size 2 where the device has 4 to 8");
+}
+
+/// Code that cannot tell the size of its subgroups runs with any.
+TEST_F(Adopted, RequiresNoSubgroupSizeOfOtherCode) {
+  Artifact artifact = makeArtifact();
+  artifact.manifest.targets[0].subgroupSize = 2;
+  Lies what;
+  what.smallSubgroups = 4;
+  DeviceHandle device = adoptLying(what);
+  EXPECT_EQ(WEIR_OK, tryLoad(device.get(), artifact)) << getError();
+  EXPECT_EQ(0u, requiredSubgroupSize);
 }
 
 TEST_F(Adopted, ForgetsRecordingsOfBuffersThatAreGone) {

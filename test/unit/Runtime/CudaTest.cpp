@@ -345,6 +345,54 @@ TEST_F(Cuda, TellsWhatTheDriverRefuses) {
   EXPECT_STREQ(weir_last_error(), "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
+/// Each call that may fail does, one after the other, until the whole run passes.
+TEST(CudaFaults, LeaveNothingBehind) {
+  constexpr int outOfMemory = 2;
+  int failures = 0, live = countLiveCuda();
+  for (bool passed = false; !passed;) {
+    failCudaCall(failures + 1, outOfMemory);
+    passed = [] {
+      weir_device *opened = nullptr;
+      if (weir_device_open("cuda", 0, &opened) != WEIR_OK)
+        return false;
+      DeviceHandle device(opened);
+      TemporaryFolder folder;
+      writeArtifact(folder / "a.weir", toCuda(makeSample()));
+      weir_artifact *artifact = nullptr;
+      EXPECT_EQ(WEIR_OK, weir_artifact_open((folder / "a.weir").c_str(), &artifact));
+      ArtifactHandle file(artifact);
+      weir_program *loaded = nullptr;
+      if (weir_program_load(device.get(), artifact, &loaded) != WEIR_OK)
+        return false;
+      ProgramHandle program(loaded);
+      std::vector<BufferHandle> owners;
+      std::vector<weir_buffer *> buffers;
+      for (int i = 0; i < 3; ++i) {
+        weir_buffer *buffer = nullptr;
+        if (weir_buffer_create(device.get(), 256, &buffer) != WEIR_OK)
+          return false;
+        owners.emplace_back(buffer);
+        buffers.push_back(buffer);
+      }
+      char bytes[256] = {};
+      double time = 0;
+      return weir_buffer_write(buffers[0], 0, bytes, 256) == WEIR_OK &&
+             weir_program_invoke(program.get(), "main", buffers.data(), 2, &buffers[2], 1, &time) ==
+                 WEIR_OK &&
+             weir_buffer_read(buffers[2], 0, bytes, 256) == WEIR_OK;
+    }();
+    EXPECT_EQ(countLiveCuda(), live) << "call " << failures + 1;
+    if (!passed) {
+      EXPECT_NE(std::string(weir_last_error()).find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos)
+          << weir_last_error();
+      ++failures;
+      ASSERT_TRUE(cudaCallCame());
+    }
+  }
+  failCudaCall(0, 0);
+  EXPECT_GE(failures, 30);
+}
+
 TEST_F(Cuda, GivesTheContextBackWhenOpeningFails) {
   int live = countLiveCuda();
   failCuda("cuStreamCreate", 2);

@@ -43,6 +43,22 @@ TEST(Requirements, takes_the_best_profile_that_runs) {
   EXPECT_EQ(choose(artifact, {"x86-64-v2", "x86-64-v3", "x86-64-v4"}), "cpu.x86-64-v4");
 }
 
+TEST(Requirements, ranks_profiles_of_vulkan) {
+  auto rank = [](const char *name) { return getRank(getBuiltinProfile(name)); };
+  EXPECT_LT(rank("vulkan13"), rank("minimum"));
+  EXPECT_LT(rank("minimum"), rank("lavapipe"));
+  EXPECT_LT(rank("xe"), rank("rdna2"));
+  EXPECT_LT(rank("gcn"), rank("rdna3")); // which has matrices
+  EXPECT_EQ(rank("nvidia"), rank("rdna3"));
+  Artifact artifact = makeProfiles("vulkan", {"vulkan13", "minimum", "rdna2"});
+  EXPECT_EQ(chooseTarget(artifact, "vulkan", "chip",
+                         [](const Profile &profile, Missing &missing) {
+                           missing.require(profile.name != "rdna2", "more");
+                         })
+                .target,
+            "vulkan.minimum");
+}
+
 TEST(Requirements, takes_the_first_of_one_rank) {
   Artifact artifact = makeProfiles("cpu", {"x86-64-v3", "x86-64-v3"});
   artifact.manifest.targets[0].target = "cpu.b";

@@ -647,6 +647,7 @@ TEST_F(Runtime, HandlesMayBeClosedInAnyOrder) {
 
 TEST_F(Runtime, RefusesArtifactsThatNeedMore) {
   Artifact artifact = makeArtifact();
+  declareSubgroups(artifact);
   Profile &profile = artifact.manifest.targets[0];
   profile.subgroupSize = 1024;
   profile.workgroupSize = profile.maxWorkgroupSize = 1024;

@@ -75,6 +75,14 @@ inline Bytes makeKernel(const std::string &name, int bindings, const std::string
                   "OpFunctionEnd\n");
 }
 
+/// Lets all code declare the capability GroupNonUniform, as code that asks for its subgroup does.
+inline void declareSubgroups(Artifact &artifact) {
+  constexpr uint32_t headerWords = 5, words[] = {2 << 16 | 17, 61};
+  auto *bytes = reinterpret_cast<const unsigned char *>(words);
+  for (auto &[path, code] : artifact.code)
+    code.insert(code.begin() + headerWords * sizeof(uint32_t), bytes, bytes + sizeof(words));
+}
+
 inline Artifact makeEmptyArtifact() {
   Artifact artifact;
   artifact.manifest.producer = "weir test";
