@@ -5,63 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bases.h"
 #include "Fuzz.h"
 #include "tools/weir-mutate/Edits.h"
-#include "weir/Artifact/Floats.h"
-#include "weir/Sim/Sim.h"
 #include "weir/Verify/Verify.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 
 using namespace weir;
 using namespace weir::fuzz;
-
-namespace {
-/// An artifact, and what each of its plans computes.
-struct Base {
-  Artifact artifact;
-  std::vector<std::vector<Tensor>> arguments; ///< by plan
-  std::vector<std::vector<Bytes>> results;    ///< by plan
-};
-} // namespace
-
-/// Returns arguments of which no two have the same elements.
-static std::vector<Tensor> makeArguments(const EntrySpec &entry) {
-  std::vector<Tensor> arguments;
-  for (const TensorSpec &spec : entry.arguments) {
-    Tensor tensor{spec, Bytes(size_t(getByteSize(spec)))};
-    const double number = double(arguments.size() + 1);
-    for (size_t i = 0; i < tensor.data.size() / size_t(getDTypeBytes(spec.dtype)); ++i)
-      if (isFloat(spec.dtype))
-        setFloat(tensor, i, std::fmod(number * 0.618034 + double(i) * 0.754878, 1.0) + 0.25);
-      else
-        tensor.data[i * size_t(getDTypeBytes(spec.dtype))] = (i + arguments.size()) % 2;
-    arguments.push_back(std::move(tensor));
-  }
-  return arguments;
-}
-
-static const EntrySpec &getEntry(const Artifact &artifact, const Plan &plan) {
-  return *std::find_if(artifact.manifest.entries.begin(), artifact.manifest.entries.end(),
-                       [&](const EntrySpec &each) { return each.name == plan.entry; });
-}
-
-/// Returns the bytes of a plan's results. The simulator must report nothing.
-static std::vector<Bytes> run(const Artifact &artifact, const Plan &plan,
-                              const std::vector<Tensor> &arguments) {
-  SimOptions options;
-  options.target = plan.target;
-  SimOutcome outcome = simulate(artifact, getEntry(artifact, plan), arguments, options);
-  expect(outcome.reports.empty(), outcome.reports.empty() ? "" : outcome.reports[0].c_str());
-  std::vector<Bytes> results;
-  for (Tensor &result : outcome.results)
-    results.push_back(std::move(result.data));
-  return results;
-}
 
 /// Whether all claims hold and all facts are proved: what is taken from the compiler, nobody
 /// vouches for. The environment may name a claim that is left out, so that a test sees what is
@@ -76,29 +31,11 @@ static bool isProved(const Artifact &artifact) {
   });
 }
 
-static std::vector<Base> readBases() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto &each : std::filesystem::directory_iterator(WEIR_FUZZ_BASES))
-    if (each.path().extension() == ".weir")
-      paths.push_back(each.path());
-  std::sort(paths.begin(), paths.end());
-  std::vector<Base> bases;
-  for (const std::filesystem::path &path : paths) {
-    Base base{readArtifact(path.string()), {}, {}};
-    base.artifact.ir.clear(); // nobody looks at it
-    expect(isProved(base.artifact), "an artifact that nothing is changed of is not proved");
-    for (const Plan &plan : base.artifact.plans) {
-      base.arguments.push_back(makeArguments(getEntry(base.artifact, plan)));
-      base.results.push_back(run(base.artifact, plan, base.arguments.back()));
-    }
-    bases.push_back(std::move(base));
-  }
-  expect(!bases.empty(), "there are no artifacts in " WEIR_FUZZ_BASES);
-  return bases;
-}
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const std::vector<Base> bases = readBases();
+  static const std::vector<Base> &bases = getBases();
+  static const bool areProved = std::all_of(
+      bases.begin(), bases.end(), [](const Base &base) { return isProved(base.artifact); });
+  expect(areProved, "an artifact that nothing is changed of is not proved");
   static const ScratchFolder folder;
   const std::string path = folder.path / "edited.weir";
   if (size == 0)
