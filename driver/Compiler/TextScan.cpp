@@ -3,6 +3,7 @@
 #include "TextScan.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <unordered_map>
 
@@ -64,10 +65,61 @@ static bool isOperatorWord(std::string_view text, size_t at) {
   return rest.starts_with("mod ") || rest.starts_with("floordiv ") || rest.starts_with("ceildiv ");
 }
 
+static bool isWordSign(unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; }
+
+/// Returns the first place from `at` on that is no blank and in no comment.
+static size_t skipBlanks(std::string_view text, size_t at) {
+  while (at < text.size()) {
+    if (text.substr(at, 2) == "//")
+      at = std::min(text.find('\n', at), text.size());
+    else if (!std::isspace(static_cast<unsigned char>(text[at])))
+      break;
+    else
+      ++at;
+  }
+  return at;
+}
+
+/// Whether `text[at]` opens the dictionary of a `linalg.generic` in its own syntax, or one that has
+/// a name, which may be such a dictionary.
+static bool isOfGeneric(std::string_view text, size_t at) {
+  while (at > 0 && std::isspace(static_cast<unsigned char>(text[at - 1])))
+    --at;
+  std::string_view before = text.substr(0, at);
+  return before.ends_with('=') || before.ends_with("linalg.generic");
+}
+
+/// Whether what follows `iterator_types` is a list of strings, or where `takesEnums` of
+/// such as #linalg.iterator_type<parallel>. What the parser refuses itself counts as one.
+static bool isListOfStrings(std::string_view text, size_t at, bool takesEnums) {
+  auto has = [&](char c) { return at < text.size() && text[at] == c; };
+  at = skipBlanks(text, at);
+  if (!has('='))
+    return true;
+  at = skipBlanks(text, at + 1);
+  if (!has('['))
+    return !has('#');
+  do {
+    at = skipBlanks(text, at + 1);
+    if (has(']'))
+      return true;
+    if (has('"'))
+      at = text.find('"', at + 1);
+    else if (takesEnums && (text.substr(at).starts_with("#linalg.iterator_type<") ||
+                            text.substr(at).starts_with("#vector.iterator_type<")))
+      at = text.find('>', at);
+    else
+      return false;
+    at = at == text.npos ? text.size() : skipBlanks(text, at + 1);
+  } while (has(','));
+  return true;
+}
+
 std::optional<std::string> weir::scanText(std::string_view text, const std::string &where) {
   constexpr size_t deepest = 1000, longest = size_t(1) << 20;
   size_t line = 1, lineStart = 0, depth = 0, literal = 0, signs = 0, operators = 0, sizes = 0;
   Aliases aliases;
+  std::array<bool, deepest + 1> isGeneric = {}; // by depth
   auto problem = [&](size_t at, const std::string &what) {
     return where + ":" + std::to_string(line) + ":" + std::to_string(at - lineStart + 1) + ": " +
            what;
@@ -101,6 +153,11 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
       return problem(i, "a shape of more than 1,000 dimensions");
     if ((c == '#' || c == '!') && !aliases.read(text, i, depth))
       return problem(i, "a name that stands for more than 1,000,000 attributes");
+    // The parser takes each element for a string without looking.
+    constexpr std::string_view iterators = "iterator_types";
+    if (c == 'i' && text.substr(i).starts_with(iterators) && (i == 0 || !isWordSign(text[i - 1])) &&
+        !isListOfStrings(text, i + iterators.size(), !isGeneric[depth]))
+      return problem(i, "iterator_types must be a list of strings such as \"parallel\"");
     if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
       return problem(i, "the text holds a control byte; an .mlir file is plain text");
     if (i - lineStart - literal >= longest)
@@ -125,6 +182,7 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
       if (++depth > deepest)
         return problem(i, "brackets are nested deeper than 1,000");
+      isGeneric[depth] = c == '{' && isOfGeneric(text, i);
     } else if (c == ')' || c == ']' || c == '}' || (c == '>' && i && text[i - 1] != '-')) {
       depth -= depth > 0;
     }
