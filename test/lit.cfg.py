@@ -7,7 +7,7 @@ import lit.formats
 config.name = "weir"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["unit", "python", "Inputs"]
+config.excludes = ["unit", "python", "fuzz", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.weir_build, "test")
 
