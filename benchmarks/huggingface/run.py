@@ -42,6 +42,7 @@ TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_he
 DECODER = TEXT | dict(num_key_value_heads=2, head_dim=8, pad_token_id=0)
 VISION = dict(image_size=16, patch_size=4, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
               intermediate_size=48, num_labels=5)
+EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=24)
 SEQUENCE = dict(vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
                 decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64,
                 pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2)
@@ -104,6 +105,19 @@ MODELS = {
                                                   layer_type="basic", num_labels=5), "image"),
     "resnet18": ("ResNet:ImageClassification", dict(embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[2, 2, 2, 2],
                                                     layer_type="basic", num_labels=5), "picture"),
+    "mixtral": ("Mixtral:CausalLM", DECODER | dict(num_local_experts=4, num_experts_per_tok=2), "causal"),
+    "qwen3_moe": ("Qwen3Moe:CausalLM", DECODER | EXPERTS | dict(num_experts=4), "causal"),
+    "olmoe": ("Olmoe:CausalLM", DECODER | dict(num_experts=4, num_experts_per_tok=2), "causal"),
+    "gpt_oss": ("GptOss:CausalLM", DECODER | dict(num_local_experts=4, num_experts_per_tok=2, layer_types=[
+        "sliding_attention", "full_attention"]), "causal"),
+    "deepseek_v3": ("DeepseekV3:CausalLM", DECODER | EXPERTS | dict(
+        n_routed_experts=4, n_group=2, topk_group=1, q_lora_rank=16, kv_lora_rank=8, qk_rope_head_dim=8,
+        qk_nope_head_dim=8, v_head_dim=8, first_k_dense_replace=1, num_key_value_heads=4), "causal"),
+    "jamba": ("Jamba:CausalLM", DECODER | dict(
+        num_experts=4, num_experts_per_tok=2, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1,
+        expert_layer_period=2, expert_layer_offset=1, mamba_d_state=8), "causal"),
+    "mamba2": ("Mamba2:CausalLM", dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, state_size=8, head_dim=8,
+                                       num_heads=8, n_groups=1, chunk_size=4), "causal"),
     "mamba": ("Mamba:CausalLM", dict(vocab_size=64, hidden_size=32, state_size=4, num_hidden_layers=2), "causal"),
     "whisper": ("Whisper:AudioClassification", SEQUENCE | dict(num_mel_bins=8, max_source_positions=12, num_labels=5,
                                                                classifier_proj_size=16), "audio"),
@@ -186,6 +200,8 @@ def check(name: str, steps: int | None) -> dict:
         return row | {"state": "not made", "why": f"{type(error).__name__}: {error}"}
     model.train()
     reference = copy.deepcopy(model).double()
+    if "experts" in str([key for key, _ in model.named_parameters()]):
+        reference.set_experts_implementation("eager")  # grouped products take no f64
     optimizer = weir.AdamW(learning_rate=RATE, epsilon=EPSILON) if steps else weir.SGD(learning_rate=1.0)
     begin = time.time()
     try:
