@@ -63,6 +63,34 @@ class Reduce(Operation):
                                body + [f"linalg.yield %r : {element}"])]
 
 
+class Running(Operation):
+    """A running mean along one dimension, from either end, with a place's own element or without it."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape or element not in ("f32", "f64"):
+            return None
+        return [value], {"dim": graph.random.randrange(len(shape)),
+                         "predicate": graph.random.choice(["sle", "slt", "sge", "sgt"])}
+
+    def infer(self, types, data):
+        need(data["dim"] < len(types[0][0]))
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[0]
+        dims, dim, rank = get_dims(len(shape) + 1), data["dim"], len(shape)
+        terms = [dims[rank] if i == dim else dims[i] for i in range(rank)]
+        body = [f"%zero = arith.constant 0.0 : {element}",
+                f"%n = arith.constant {1.0 / max(shape[dim], 1)!r} : {element}", f"%m = arith.mulf %x0, %n : {element}",
+                f"%i = linalg.index {dim} : index", f"%j = linalg.index {rank} : index",
+                f"%c = arith.cmpi {data['predicate']}, %j, %i : index", f"%t = arith.select %c, %m, %zero : {element}",
+                f"%r = arith.addf %o0, %t : {element}", f"linalg.yield %r : {element}"]
+        return [writer.generic(["parallel"] * rank + ["reduction"], [(name, shape, element, terms)],
+                               [(writer.filled(shape, element, 0.0), shape, element, dims[:rank])], body)]
+
+
 class Contract(Operation):
     """A product of matrices, of batches of them, or of a matrix and a vector; some stored
     transposed. Scaled, so that what comes out is of order one."""
