@@ -850,7 +850,9 @@ def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
 
     Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of their
     readers' maps. A reduction of many columns is two ops: one makes parts of consecutive rows,
-    the other one combines the parts in order; so is a contraction of few and long sums.
+    the other one combines the parts in order; so is a contraction of few and long sums. An op of
+    more operands than the profile's `storage_buffers_per_stage` is several, for each op of its body
+    one, if it computes points or reduces.
 
     Never: forms a kernel. Looks at the order of ops: the rows of a part depend on shapes and the
     profile alone, so bits do not depend on what else is in the graph.

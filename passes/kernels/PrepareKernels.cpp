@@ -421,6 +421,112 @@ static void cutSums(func::FuncOp function, const Profile &profile) {
   }
 }
 
+/// Returns the number of buffers of a kernel that computes just this op.
+static int64_t countBuffers(linalg::GenericOp op) {
+  llvm::SmallSetVector<Value, 8> read;
+  for (Value input : op.getDpsInputs())
+    if (isa<RankedTensorType>(input.getType()) && !getSplat(input))
+      read.insert(input);
+  return int64_t(read.size()) + op->getNumResults();
+}
+
+/// Returns the ops of a body that the op must compute itself: those that the results go through,
+/// and the last ones before them.
+static llvm::SmallPtrSet<Operation *, 8> getLastOps(linalg::GenericOp op) {
+  llvm::SmallPtrSet<Operation *, 8> last;
+  auto isOfResult = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? argument.getArgNumber() >= op.getNumDpsInputs()
+                    : last.contains(value.getDefiningOp());
+  };
+  for (Operation &inner : op.getBody()->without_terminator())
+    if (llvm::any_of(inner.getOperands(), isOfResult) ||
+        llvm::is_contained(inner.getUsers(), op.getBody()->getTerminator()))
+      last.insert(&inner);
+  return last;
+}
+
+/// Makes an op on the loops of `op`, of some ops of its body, which read the operands of `op` and
+/// `tensors`, those that were computed for values of its body. Returns its results.
+static ValueRange computePart(linalg::GenericOp op, ArrayRef<Operation *> part, ValueRange yielded,
+                              const DenseMap<Value, Value> &tensors, TypeRange types,
+                              ValueRange inits, ArrayRef<AffineMap> written,
+                              ArrayRef<utils::IteratorType> loops) {
+  OpBuilder builder(op);
+  llvm::SmallSetVector<Value, 8> values; // of the body, that are read from tensors
+  auto read = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if ((argument && argument.getArgNumber() < op.getNumDpsInputs()) || tensors.contains(value))
+      values.insert(value);
+  };
+  for (Operation *inner : part)
+    llvm::for_each(inner->getOperands(), read);
+  llvm::for_each(yielded, read);
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  for (Value value : values) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    inputs.push_back(argument ? op.getDpsInputs()[argument.getArgNumber()] : tensors.at(value));
+    maps.push_back(argument ? op.getIndexingMapsArray()[argument.getArgNumber()]
+                            : builder.getMultiDimIdentityMap(op.getNumLoops()));
+  }
+  llvm::append_range(maps, written);
+  auto body = [&](OpBuilder &b, Location loc, ValueRange arguments) {
+    IRMapping mapping;
+    mapping.map(values.getArrayRef(), arguments.take_front(values.size()));
+    if (int64_t(inits.size()) == op.getNumDpsInits())
+      mapping.map(op.getRegionOutputArgs(), arguments.drop_front(values.size()));
+    for (Operation &inner : op.getBody()->without_terminator())
+      if (llvm::is_contained(part, &inner) || isa<arith::ConstantOp, linalg::IndexOp>(inner))
+        b.clone(inner, mapping);
+    linalg::YieldOp::create(b, loc, llvm::map_to_vector(yielded, [&](Value value) {
+                              return mapping.lookupOrDefault(value);
+                            }));
+  };
+  return linalg::GenericOp::create(builder, op.getLoc(), types, inputs, inits, maps, loops, body)
+      .getResults();
+}
+
+/// Computes an op of more operands than a kernel may have by several, each of one op of its body:
+/// of three operands at most. Kernels then compute as many of them together as they may.
+static void splitBodies(func::FuncOp function, const Profile &profile) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    OpShape shape = getOpShape(op);
+    if ((shape != OpShape::Pointwise && shape != OpShape::Reduction) ||
+        countBuffers(op) <= profile.storageBuffersPerStage ||
+        llvm::any_of(*op.getBody(), [](Operation &inner) {
+          return inner.getNumRegions() > 0 || isa<tensor::TensorDialect>(inner.getDialect()) ||
+                 (inner.getNumResults() != 1 && !isa<linalg::YieldOp>(inner));
+        }))
+      continue;
+    OpBuilder builder(op);
+    llvm::SmallPtrSet<Operation *, 8> last = getLastOps(op);
+    SmallVector<Operation *> kept;
+    DenseMap<Value, Value> tensors;
+    for (Operation &inner : op.getBody()->without_terminator()) {
+      if (last.contains(&inner)) {
+        kept.push_back(&inner);
+      } else if (!isa<arith::ConstantOp, linalg::IndexOp>(inner)) {
+        Value value = inner.getResult(0);
+        auto type = RankedTensorType::get(op.getStaticLoopRanges(), value.getType());
+        Value init =
+            tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+        SmallVector<utils::IteratorType> loops(op.getNumLoops(), utils::IteratorType::parallel);
+        AffineMap identity = builder.getMultiDimIdentityMap(op.getNumLoops());
+        tensors[value] =
+            computePart(op, &inner, value, tensors, type, init, identity, loops).front();
+      }
+    }
+    ValueRange whole = computePart(
+        op, kept, op.getBody()->getTerminator()->getOperands(), tensors, op.getResultTypes(),
+        op.getDpsInits(), ArrayRef(op.getIndexingMapsArray()).drop_front(op.getNumDpsInputs()),
+        op.getIteratorTypesArray());
+    setAlone(whole.front().getDefiningOp(), op->hasAttr(schedule::noFuseAttrName));
+    op->replaceAllUsesWith(whole);
+    op.erase();
+  }
+}
+
 namespace {
 struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
   using PrepareKernelsPassBase::PrepareKernelsPassBase;
@@ -434,6 +540,7 @@ struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
       return signalPassFailure();
     turnContractions(function);
     sumBatches(function);
+    splitBodies(function, *profile);
     cutSums(function, *profile);
   }
 };
