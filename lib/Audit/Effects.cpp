@@ -49,7 +49,8 @@ Kernel::Kernel(std::span<const uint32_t> given, std::string entryName,
       sized.push_back(slots[binding]);
   }
   try {
-    const spv::Module module = readModule(pipeline.words);
+    const std::vector<uint32_t> whole = spv::inlineCalls(pipeline.words, "its code");
+    const spv::Module module = readModule(whole);
     bool usesSubgroups =
         has(capabilityGroupNonUniform) || has(capabilityBallotKhr) || has(capabilityVoteKhr);
     if (!module.findEntryPoint(entry))
@@ -57,7 +58,7 @@ Kernel::Kernel(std::span<const uint32_t> given, std::string entryName,
     else if (usesSubgroups && !subgroups.isFixed)
       unknown.problem = "the driver chooses the size of its subgroups";
     else
-      words = spv::promoteVariables(module, pipeline.words);
+      words = spv::promoteVariables(module, whole);
   } catch (const Error &error) {
     unknown.problem = error.what();
   }

@@ -958,6 +958,17 @@ static uint32_t getKinds(const Atoms &atoms, const std::vector<Affine> &sums) {
 static const uint32_t localKinds = getBit(Atom::Kind::Local),
                       laneKinds = getBit(Atom::Kind::Lane) | getBit(Atom::Kind::Subgroup);
 
+/// Whether a sum has numbers that may differ between invocations although their ids and counters
+/// are equal.
+static bool mayVary(const Atoms &atoms, const Affine &sum) {
+  return std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
+    bool found = atoms[term.first].kind == Atom::Kind::Other && !atoms.isUniform(term.first);
+    Atoms::forEachInside(atoms[term.first],
+                         [&](const Affine &inner) { found = found || mayVary(atoms, inner); });
+    return found;
+  });
+}
+
 /// Whether loaded numbers exist for which the guards that have such numbers hold.
 bool Walk::canDataAllow(const std::vector<Affine> &guards) const {
   std::vector<Affine> ofData;
@@ -1026,8 +1037,9 @@ void Walk::run() {
   for (BarrierSite &barrier : map.barriers) {
     barrier.isCertain &= isRegular(barrier.loops);
     barrier.isUniform =
-        barrier.isCertain && !(getKinds(map.atoms, barrier.guards) &
-                               (localKinds | laneKinds | getBit(Atom::Kind::Other)));
+        barrier.isCertain && !(getKinds(map.atoms, barrier.guards) & (localKinds | laneKinds)) &&
+        std::none_of(barrier.guards.begin(), barrier.guards.end(),
+                     [&](const Affine &guard) { return mayVary(map.atoms, guard); });
   }
   for (LaneSite &site : map.laneSites)
     site.isCertain &= isRegular(site.loops);

@@ -25,6 +25,42 @@ std::vector<std::string> Reports::print() const {
   return sentences;
 }
 
+std::vector<SimFinding> Reports::list() const {
+  using Kind = SimFinding::Kind;
+  std::vector<SimFinding> findings;
+  for (const auto &[id, report] : reports) {
+    const auto &[kind, key] = id;
+    SimFinding finding;
+    finding.sentence = report.sentence;
+    switch (kind) {
+    case ReportKind::Race: // inside a dispatch, see reportInside
+      if (key[1] < 0) {
+        finding.kind = Kind::Race;
+        if (key[2])
+          finding.operand = uint32_t(-1 - key[1]);
+      }
+      break;
+    case ReportKind::Divergent:
+      finding.kind = Kind::Divergent;
+      break;
+    case ReportKind::OutOfBounds:
+      finding.kind = Kind::OutOfBounds;
+      finding.isPrivate = Space(key[1]) == Space::Private;
+      if (Space(key[1]) == Space::Storage)
+        finding.operand = uint32_t(key[2]);
+      break;
+    case ReportKind::NeverWritten:
+      finding.kind = Kind::Unwritten;
+      finding.isPrivate = Space(key[1]) == Space::Private;
+      break;
+    default:
+      break;
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
 /// Prints "5", or "(5, 0, 2)" if there are several dimensions.
 static std::string printPlace(uint64_t index, uint64_t x, uint64_t y, bool isLine) {
   if (isLine)

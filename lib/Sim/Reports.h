@@ -3,6 +3,8 @@
 #ifndef WEIR_LIB_SIM_REPORTS_H
 #define WEIR_LIB_SIM_REPORTS_H
 
+#include "weir/Sim/Sim.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -51,6 +53,8 @@ public:
 
   /// Returns the sentences, races first, by dispatch.
   std::vector<std::string> print() const;
+  /// Returns what each report is about.
+  std::vector<SimFinding> list() const;
 
 private:
   static constexpr size_t maxPairs = 1000; ///< max number of pairs reported

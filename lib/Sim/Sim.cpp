@@ -87,5 +87,6 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
       });
   }
   outcome.reports = machine.reports.print();
+  outcome.findings = machine.reports.list();
   return outcome;
 }

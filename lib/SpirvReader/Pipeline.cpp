@@ -36,13 +36,11 @@ public:
     std::sort(module.slots.begin(), module.slots.end());
     module.slots.erase(std::unique(module.slots.begin(), module.slots.end()), module.slots.end());
     forEachInstruction(words, [&](uint32_t op, std::span<uint32_t> all) { rewrite(op, all); });
-    // The size comes after the modes, which come after the entry points.
-    if (hasSize)
-      forEachInstruction(words, [&](uint32_t op, std::span<uint32_t> all) {
-        if (Op(op) == Op::ExecutionMode && all.size() == 6 &&
-            ExecutionMode(all[2]) == ExecutionMode::LocalSize)
-          std::copy(size.begin(), size.end(), all.begin() + 3);
-      });
+    // It overrides all modes, and comes after them. The reader takes a mode anywhere.
+    for (Id entry : hasSize ? entries : std::vector<Id>())
+      for (uint32_t word : {6u << 16 | uint32_t(Op::ExecutionMode), entry,
+                            uint32_t(ExecutionMode::LocalSize), size[0], size[1], size[2]})
+        module.words.push_back(word);
     return std::move(module);
   }
 
@@ -86,6 +84,7 @@ private:
   std::map<Id, std::vector<Id>> composites;
   std::vector<std::pair<Id, Id>> variables; ///< with the types of their pointers
   std::set<Id> silentSets;                  ///< sets of instructions without effects
+  std::vector<Id> entries;
   Id sizeId = 0;
   bool hasSize = false;
   std::array<uint32_t, 3> size = {};
@@ -122,6 +121,10 @@ void Specializer::collect(uint32_t opcode, std::span<uint32_t> all) {
   case Op::Capability:
     if (all.size() == 2)
       module.capabilities.insert(all[1]);
+    break;
+  case Op::EntryPoint:
+    if (all.size() > 3)
+      entries.push_back(all[2]);
     break;
   case Op::ExtInstImport:
     if (all.size() > 2 && readText(all.subspan(2)).starts_with("NonSemantic."))
@@ -228,6 +231,10 @@ void Specializer::rewrite(uint32_t opcode, std::span<uint32_t> all) {
   switch (const auto op = Op(opcode); op) {
   case Op::Decorate:
     return rewriteDecoration(all);
+  case Op::ExecutionModeId:
+    if (all.size() > 2 && sizeId && ExecutionMode(all[2]) == ExecutionMode::LocalSizeId)
+      drop(all);
+    break;
   case Op::ExtInst:
     if (all.size() > 3 && silentSets.contains(all[3]))
       drop(all);

@@ -210,12 +210,6 @@ void Promoter::run() {
   dropTrivialPhis();
 }
 
-/// Adds an instruction to words.
-static void add(std::vector<uint32_t> &words, Op op, std::initializer_list<uint32_t> operands) {
-  words.push_back(uint32_t(operands.size() + 1) << 16 | uint32_t(op));
-  words.insert(words.end(), operands);
-}
-
 std::vector<uint32_t> weir::spv::promoteVariables(const Module &module,
                                                   std::span<const uint32_t> words) {
   Id bound = module.getBound();

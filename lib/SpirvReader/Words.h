@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace weir::spv {
 
@@ -29,6 +31,12 @@ bool forEachInstruction(std::span<Word> words, Visit visit) {
 /// Makes an instruction's words do nothing.
 inline void drop(std::span<uint32_t> all) {
   std::fill(all.begin(), all.end(), 1u << 16 | uint32_t(Op::Nop)); // one a word
+}
+
+/// Adds an instruction to words.
+inline void add(std::vector<uint32_t> &words, Op op, std::initializer_list<uint32_t> operands) {
+  words.push_back(uint32_t(operands.size() + 1) << 16 | uint32_t(op));
+  words.insert(words.end(), operands);
 }
 
 /// Returns the text at the begin of the words.

@@ -14,7 +14,7 @@
 namespace weir::tool {
 
 /// Exit statuses.
-enum Status { Done = 0, CheckFailed = 1, BadInput = 2 };
+enum Status { Done = 0, CheckFailed = 1, BadInput = 2, Undecided = 3 };
 
 /// Several problems; each becomes a line.
 class Problems : public Error {
@@ -34,6 +34,7 @@ void addInspect(CLI::App &app, Verb &chosen);
 void addExplain(CLI::App &app, Verb &chosen);
 void addBench(CLI::App &app, Verb &chosen);
 void addVerify(CLI::App &app, Verb &chosen);
+void addCheckShader(CLI::App &app, Verb &chosen);
 void addPlan(CLI::App &app, Verb &chosen);
 void addGradCheck(CLI::App &app, Verb &chosen);
 void addDevices(CLI::App &app, Verb &chosen);

@@ -1,7 +1,7 @@
 //===- weir.cpp - The command line ----------------------------------------===//
 //
-// Exit status: 0 done, 1 a check failed, 2 bad usage or bad input. Errors go to
-// standard error, one line a problem. Nothing here prints a stack trace.
+// Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 3 a check decided nothing.
+// Errors go to standard error, one line a problem. Nothing here prints a stack trace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,6 +109,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", WEIR_TOOL " " WEIR_VERSION);
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 a check failed, 2 bad usage or bad input.\n"
+             "3: check-shader neither proved nor refuted a claim.\n"
              "'" WEIR_TOOL " help VERB' explains a verb.");
   Verb verb;
   addCompilerVerbs(app, verb);
@@ -117,6 +118,7 @@ int main(int argc, char **argv) {
   addInspect(app, verb);
   addExplain(app, verb);
   addVerify(app, verb);
+  addCheckShader(app, verb);
   addPlan(app, verb);
   addDevices(app, verb);
   addHelp(app, verb);

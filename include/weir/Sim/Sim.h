@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,10 +55,20 @@ struct SimOptions {
   std::function<void(double)> progress = {};
 };
 
+/// What a report of the simulator is about.
+struct SimFinding {
+  enum class Kind { Race, Divergent, OutOfBounds, Unwritten, Other } kind = Kind::Other;
+  /// Races and bounds: the operand; none: workgroup memory.
+  std::optional<uint32_t> operand;
+  bool isPrivate = false; ///< whether it is about a variable of an invocation
+  std::string sentence;
+};
+
 struct SimOutcome {
   std::vector<Tensor> results; ///< of the last step
   /// Errors that a legal execution may have: one sentence per pair of accesses.
   std::vector<std::string> reports;
+  std::vector<SimFinding> findings; ///< the same reports, told apart
 };
 
 /// Returns the profile whose code the simulator runs: that of `target`, or if that is empty, the

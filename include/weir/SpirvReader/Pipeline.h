@@ -60,6 +60,11 @@ bool makeStorageBuffers(std::vector<uint32_t> &words, uint32_t pushBinding);
 std::vector<uint32_t> setLengths(std::span<const uint32_t> words,
                                  const std::map<uint32_t, int64_t> &bytes);
 
+/// Returns the words of a module with the blocks of functions in place of their calls, as far as
+/// that keeps control flow structured: of functions that return once, at their end. Errors: as
+/// `Module`'s.
+std::vector<uint32_t> inlineCalls(std::span<const uint32_t> words, const std::string &where);
+
 /// Returns the words of a module without the variables of its functions that hold a scalar or
 /// vector and are only loaded and stored as a whole: values and phis take their place. Compilers of
 /// GLSL leave that to the driver. Needs: `module` was read from `words`.

@@ -116,6 +116,12 @@ TEST(Effects, AConstantSetsTheWorkgroup) {
   Kernel byDefault(words, "main", {}, {}), given(words, "main", {{1, 8}}, {});
   EXPECT_EQ(getWritten(byDefault, 3), (Ranges{{0, 24}}));
   EXPECT_EQ(getWritten(given, 3), (Ranges{{0, 96}}));
+  // It says the size even where no execution mode does.
+  for (size_t at = 5; at < words.size(); at += words[at] >> 16)
+    if ((words[at] & 0xffff) == uint32_t(spv::Op::ExecutionMode))
+      std::fill_n(words.begin() + ptrdiff_t(at), words[at] >> 16, 1u << 16); // OpNop
+  Kernel alone(words, "main", {}, {});
+  EXPECT_EQ(getWritten(alone, 3), (Ranges{{0, 24}}));
 }
 
 TEST(Effects, OperationsOnConstants) {
@@ -211,6 +217,103 @@ TEST(Effects, VariablesOfFunctions) {
       %index = OpCopyObject %uint %i)");
   Kernel kernel(words, "main", {}, {});
   EXPECT_EQ(getWritten(kernel, 2), (Ranges{{0, 128}}));
+}
+
+/// Assembles out[scale(i)] = 4 with uint scale(uint *x), called by a caller of its own.
+std::vector<uint32_t> assembleCalls(const std::string &scale) {
+  std::vector<uint32_t> words;
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_0);
+  const std::string text = R"(
+               OpCapability Shader
+               OpMemoryModel Logical GLSL450
+               OpEntryPoint GLCompute %main "main" %id
+               OpExecutionMode %main LocalSize 4 1 1
+               OpDecorate %id BuiltIn GlobalInvocationId
+               OpDecorate %words ArrayStride 4
+               OpDecorate %block BufferBlock
+               OpMemberDecorate %block 0 Offset 0
+               OpDecorate %out DescriptorSet 2
+               OpDecorate %out Binding 5
+       %void = OpTypeVoid
+         %fn = OpTypeFunction %void
+       %uint = OpTypeInt 32 0
+       %bool = OpTypeBool
+      %uint3 = OpTypeVector %uint 3
+      %words = OpTypeRuntimeArray %uint
+      %block = OpTypeStruct %words
+          %0 = OpConstant %uint 0
+          %1 = OpConstant %uint 1
+          %4 = OpConstant %uint 4
+    %toBlock = OpTypePointer Uniform %block
+     %toWord = OpTypePointer Uniform %uint
+    %toUint3 = OpTypePointer Input %uint3
+      %local = OpTypePointer Function %uint
+     %scaler = OpTypeFunction %uint %local
+     %writer = OpTypeFunction %void %uint
+        %out = OpVariable %toBlock Uniform
+         %id = OpVariable %toUint3 Input
+       %main = OpFunction %void None %fn
+      %start = OpLabel
+        %ids = OpLoad %uint3 %id
+          %i = OpCompositeExtract %uint %ids 0
+         %no = OpFunctionCall %void %write %i
+               OpReturn
+               OpFunctionEnd
+      %write = OpFunction %void None %writer
+     %number = OpFunctionParameter %uint
+       %from = OpLabel
+       %copy = OpVariable %local Function
+               OpStore %copy %number
+      %index = OpFunctionCall %uint %scale %copy
+          %q = OpAccessChain %toWord %out %0 %index
+               OpStore %q %4
+               OpReturn
+               OpFunctionEnd
+      %scale = OpFunction %uint None %scaler
+          %x = OpFunctionParameter %local
+     %scaled = OpLabel
+)" + scale + "OpFunctionEnd\n";
+  EXPECT_TRUE(tools.Assemble(text, &words)) << text;
+  return words;
+}
+
+TEST(Effects, FunctionsThatAreCalled) {
+  // return x < 1 ? 0 : x * 4, with an `if` that assigns.
+  const std::string once = R"(
+     %result = OpVariable %local Function %0
+         %x1 = OpLoad %uint %x
+         %is = OpULessThan %bool %x1 %1
+               OpSelectionMerge %end None
+               OpBranchConditional %is %end %else
+       %else = OpLabel
+         %x2 = OpLoad %uint %x
+      %times = OpIMul %uint %x2 %4
+               OpStore %result %times
+               OpBranch %end
+        %end = OpLabel
+         %r1 = OpLoad %uint %result
+               OpReturnValue %r1
+)";
+  Kernel kernel(
+      assembleCalls("%r = OpLoad %uint %x\n%r4 = OpIMul %uint %r %4\nOpReturnValue %r4\n"), "main",
+      {}, {});
+  EXPECT_EQ(getWritten(kernel, 1), (Ranges{{0, 4}, {16, 20}, {32, 36}, {48, 52}}));
+  Kernel selected(assembleCalls(once), "main", {}, {});
+  const KernelEffects &effects = selected.getEffects({1, 1, 1});
+  EXPECT_EQ(effects.problem, "");
+  // Two returns are not copied.
+  Kernel twice(assembleCalls(R"(
+         %x1 = OpLoad %uint %x
+         %is = OpULessThan %bool %x1 %1
+               OpSelectionMerge %end None
+               OpBranchConditional %is %then %end
+       %then = OpLabel
+               OpReturnValue %0
+        %end = OpLabel
+               OpReturnValue %x1
+)"),
+               "main", {}, {});
+  EXPECT_NE(twice.getEffects({1, 1, 1}).problem, "");
 }
 
 TEST(Effects, DeclarationsHoldWhateverElseFails) {

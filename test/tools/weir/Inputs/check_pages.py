@@ -26,7 +26,7 @@ def complete(*words):
                "compopt() { :; }; _weir; printf '%s\\n' \"${COMPREPLY[@]}\"").split()
 
 
-verbs = re.findall(r"^  ([a-z]+) ", run("weir", "help").split("Verbs:")[1], re.M)
+verbs = re.findall(r"^  ([a-z-]+) ", run("weir", "help").split("Verbs:")[1], re.M)
 assert {"compile", "run", "help"} <= set(verbs), verbs
 for verb in ["", *verbs]:
     page = share / "man/man1" / ("-".join(filter(None, ["weir", verb])) + ".1")
