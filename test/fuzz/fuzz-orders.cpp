@@ -1,7 +1,7 @@
 //===- fuzz-orders.cpp - Plans in orders that they permit ---------------===//
 //
-// An input chooses an artifact, a strategy and a seed. In whatever order the simulator runs what may
-// overlap, the results have the same bits, and nothing is reported.
+// An input chooses an artifact, a strategy and a seed. In whatever order the simulator runs what
+// may overlap, the results have the same bits, and nothing is reported.
 //
 //===----------------------------------------------------------------------===//
 
