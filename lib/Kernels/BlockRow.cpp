@@ -249,6 +249,8 @@ void BlockRowEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitBlockRow(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<MatrixBlockTile> tile = chooseMatrixBlockTile(emitter.domain, emitter.profile))
+    return emitMatrixBlockRow(emitter, *tile, launch);
   if (std::optional<SlabBlockTile> tile = chooseSlabBlockTile(emitter.domain, emitter.profile))
     return emitSlabBlockRow(emitter, *tile, launch);
   BlockRowEmitter(emitter).run(launch);

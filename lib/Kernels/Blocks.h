@@ -5,6 +5,7 @@
 
 #include "Shapes.h"
 
+#include <memory>
 #include <vector>
 
 namespace weir {
@@ -65,6 +66,82 @@ private:
                                      llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
 };
 
+/// Coordinates that kernels in blocks of workgroups name alike.
+enum WorkgroupBlockCoordinates : unsigned {
+  blockCoordinate = productCoordinate, ///< of the walk
+  invocationRowCoordinate,             ///< of the rows of an invocation that are stored
+  insideRowCoordinate,
+  workgroupBlockCoordinates, ///< and those after it: of one kind
+};
+
+/// Walks the blocks of a workgroup's rows. Of the sums of the inner contractions each invocation
+/// has those at some rows of the tile and some numbers of the block, in units of neighbours.
+class WorkgroupBlocks {
+public:
+  /// Returns the point of the domain at a row and a number of the walked dimension.
+  using Point = std::function<llvm::SmallVector<mlir::AffineExpr>(mlir::AffineExpr row,
+                                                                  mlir::AffineExpr number)>;
+  /// The numbers of a block, of which `count` are there.
+  struct Block {
+    mlir::AffineExpr first;
+    int64_t count;
+  };
+
+  WorkgroupBlocks(PointEmitter &emitter, Point getPoint, int64_t tileRows, int64_t tileNumbers);
+  virtual ~WorkgroupBlocks() = default;
+
+  /// Names the invocation's place, once the rows' tile is known.
+  virtual void begin(mlir::AffineExpr thread, mlir::AffineExpr rowTile) = 0;
+  /// Calls `body` for each block in order. A block that is not whole comes first. Blocks that a
+  /// mask hides are left out.
+  llvm::SmallVector<mlir::Value>
+  walk(mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(const Block &, mlir::ValueRange running)>
+           body);
+  /// Adds up the inner products of a block.
+  virtual void sum(const Block &block) = 0;
+  /// Lets code that is emitted next read what is computed from the sums of a unit of numbers of one
+  /// of the invocation's rows; of each unit in the order of rows. Returns the point, of a row and
+  /// numbers that are there: numbers of more than one by the vector lane.
+  llvm::SmallVector<mlir::AffineExpr> at(const Block &block, int64_t row, int64_t unit);
+
+  /// Returns the number of units of the invocation that have numbers of the block.
+  virtual int64_t countUnits(const Block &block) const = 0;
+  /// Returns the place in the tile of one of the invocation's rows.
+  virtual mlir::AffineExpr getRow(mlir::AffineExpr row) const = 0;
+  /// Returns the place in the block of the first number of a unit.
+  virtual mlir::AffineExpr getNumber(int64_t unit) const = 0;
+
+  int64_t rows = 1;                    ///< of the tile, that an invocation has sums of
+  int64_t unitNumbers = 1;             ///< neighbouring numbers of a unit
+  int64_t sharers = 1;                 ///< neighbouring invocations that have the same rows
+  mlir::AffineExpr sharer;             ///< the invocation's number among these
+  const int64_t tileRows, tileNumbers; ///< of the workgroup
+
+protected:
+  PointEmitter &emitter;
+  const Blocks &blocks;
+  Point getPoint;
+  const int64_t allRows, allNumbers;
+  MaskedSides masked;
+  mlir::AffineExpr firstRow;
+
+  /// Returns the sums of an inner contraction at a row and a unit.
+  virtual mlir::Value getSum(size_t inner, int64_t row, int64_t unit) = 0;
+  /// Run before the blocks of a walk.
+  virtual void start() {}
+  /// Run where a block is computed, before and behind it.
+  virtual void enter(Block &) {}
+  virtual void leave() {}
+};
+/// Emits a kernel that reduces rows of tiles that workgroups of `threads` own.
+void emitWorkgroupBlockRow(
+    PointEmitter &emitter, int64_t threads, EmittedKernel &launch,
+    llvm::function_ref<std::unique_ptr<WorkgroupBlocks>(WorkgroupBlocks::Point)> makeBlocks);
+/// Emits `body` for workgroups of so many invocations, which get their number in it and its own.
+void emitBlockTiles(PointEmitter &emitter, int64_t threads, int64_t tiles, EmittedKernel &launch,
+                    llvm::function_ref<void(mlir::AffineExpr thread, mlir::Value tile)> body);
+
 /// The tile of a kernel that computes in blocks, of which a workgroup shares all factors.
 struct SlabBlockTile {
   int64_t rowThreads = 16, columnThreads = 8; ///< of the workgroup
@@ -84,6 +161,32 @@ std::optional<SlabBlockTile> chooseSlabBlockTile(const KernelDomain &domain,
 void emitSlabBlockContraction(PointEmitter &emitter, const SlabBlockTile &tile,
                               EmittedKernel &launch);
 void emitSlabBlockRow(PointEmitter &emitter, const SlabBlockTile &tile, EmittedKernel &launch);
+
+/// The tile of a kernel that computes in blocks whose products instructions on matrices add: each
+/// subgroup has the 16 rows of one instruction.
+struct MatrixBlockTile {
+  static constexpr int64_t rows = 16; ///< of a subgroup
+
+  mlir::Type type;       ///< of the factors
+  int64_t subgroups = 4; ///< of the workgroup
+  int64_t numbers = 64;  ///< of a block
+  int64_t columns = 0;   ///< of the result; 0 where rows are reduced
+
+  int64_t getThreads() const { return subgroups * 32; }
+  int64_t getTileRows() const { return subgroups * rows; }
+  /// Returns the elements of 16 bytes: of a line of a matrix that ldmatrix takes.
+  int64_t getRunElements() const { return 128 / type.getIntOrFloatBitWidth(); }
+  /// Returns the products of one instruction.
+  int64_t getProducts() const { return 2 * getRunElements(); }
+};
+/// Returns the tile of a kernel in blocks of 16-bit factors, or of f32 that may be rounded; nothing
+/// for others, or where the profile has no instructions on matrices.
+std::optional<MatrixBlockTile> chooseMatrixBlockTile(const KernelDomain &domain,
+                                                     const Profile &profile);
+/// Emit kernels in blocks by instructions on matrices.
+void emitMatrixBlockContraction(PointEmitter &emitter, const MatrixBlockTile &tile,
+                                EmittedKernel &launch);
+void emitMatrixBlockRow(PointEmitter &emitter, const MatrixBlockTile &tile, EmittedKernel &launch);
 
 /// Returns one of some values. Registers have no index.
 mlir::Value chooseValue(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> values,

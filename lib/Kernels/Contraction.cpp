@@ -553,6 +553,8 @@ void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
     return emitMatrixContraction(emitter, *tile, launch);
   if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))
     return emitSlabContraction(emitter, *tile, launch);
+  if (std::optional<MatrixBlockTile> tile = chooseMatrixBlockTile(emitter.domain, emitter.profile))
+    return emitMatrixBlockContraction(emitter, *tile, launch);
   if (std::optional<SlabBlockTile> tile = chooseSlabBlockTile(emitter.domain, emitter.profile))
     return emitSlabBlockContraction(emitter, *tile, launch);
   ContractionEmitter(emitter).run(launch);

@@ -216,26 +216,26 @@ Value MatrixContraction::loadShare(const Side &side, const Side::Share &share,
   return arith::SelectOp::create(b, emitter.loc, isThere, value, zero);
 }
 
-/// Rounds f32 to tf32; other values stay.
-Value MatrixContraction::round(Value value) {
+Value weir::roundToTf32(PointEmitter &emitter, Value value) {
   OpBuilder &b = emitter.builder();
-  if (!type.isF32())
-    return value;
-  if (!emitter.isVector(value)) {
+  Type type = value.getType();
+  if (type.isF32()) {
     Value word = NVVM::ConvertFloatToTF32Op::create(b, emitter.loc, b.getI32Type(), value,
                                                     NVVM::FPRoundingMode::RNA);
     return arith::BitcastOp::create(b, emitter.loc, type, word);
   }
-  auto vector = cast<VectorType>(value.getType());
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector || !vector.getElementType().isF32())
+    return value;
   SmallVector<Value> elements;
   for (int64_t i = 0; i < vector.getNumElements(); ++i)
-    elements.push_back(round(emitter.extract(value, i)));
+    elements.push_back(roundToTf32(emitter, emitter.extract(value, i)));
   return vector::FromElementsOp::create(b, emitter.loc, vector, elements);
 }
 
 void MatrixContraction::storeShare(const Side &side, const Side::Share &share, Value value,
                                    unsigned slab) {
-  value = round(value);
+  value = roundToTf32(emitter, value);
   OpBuilder &b = emitter.builder();
   Value at = emitter.expand(share.place);
   if (side.vector == 1) {

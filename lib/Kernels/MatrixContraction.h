@@ -7,6 +7,9 @@
 
 namespace weir {
 
+/// Rounds f32, or a vector of it, to tf32; other values stay.
+mlir::Value roundToTf32(PointEmitter &emitter, mlir::Value value);
+
 /// Emits a contraction whose products instructions on matrices add.
 class MatrixContraction {
 public:
@@ -116,7 +119,6 @@ private:
   mlir::AffineExpr getRotation(const Side &side, mlir::AffineExpr line) const;
   mlir::Value loadShare(const Side &side, const Side::Share &share, mlir::AffineExpr firstProduct,
                         int64_t count);
-  mlir::Value round(mlir::Value value);
   void storeShare(const Side &side, const Side::Share &share, mlir::Value value, unsigned slab);
   llvm::SmallVector<mlir::Value> load(mlir::AffineExpr firstProduct, int64_t count,
                                       bool withCopied);

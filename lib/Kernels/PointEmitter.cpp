@@ -25,7 +25,9 @@ using namespace weir;
 
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
-    : profile(profile), domain(domain), hasMatrices(chooseMatrixTile(domain, profile).has_value()),
+    : profile(profile), domain(domain),
+      hasMatrices(chooseMatrixTile(domain, profile).has_value() ||
+                  chooseMatrixBlockTile(domain, profile).has_value()),
       lanes(hasMatrices ||
                     ((domain.getBlocks() || domain.getShape() == KernelShape::Contraction) &&
                      !chooseSlabTile(domain, profile) && !chooseSlabBlockTile(domain, profile) &&

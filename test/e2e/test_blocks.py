@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from test_attention import Attention
+from test_halves import read, write
 
 PROFILES = {"vulkan": "lavapipe", "cuda": "sm_80", "cpu.v2": "x86-64-v2", "cpu.v3": "x86-64-v3", "cpu.v4": "x86-64-v4"}
 DEVICES = {"vulkan": ["vulkan", "sim"], "cuda": ["sim"], "cpu": ["cpu"]}
@@ -52,8 +53,12 @@ class Blocks:
 
     def __init__(self, weir, profile):
         self.weir, self.kind = weir, profile.partition(".")[0]
-        path = weir.folder / "blocks.json"
-        path.write_text(json.dumps({"like": PROFILES[profile], "name": "blocks", "attention_keys": 1}))
+        self.use(profile)
+
+    def use(self, profile, **keys):
+        path = self.weir.folder / "blocks.json"
+        path.write_text(json.dumps({"like": PROFILES.get(profile, PROFILES.get(self.kind)), "name": "blocks",
+                                    "attention_keys": 1, **keys}))
         self.target = f"--target={self.kind}:{path}"
 
     def get_kernels(self, text, *flags):
@@ -118,7 +123,7 @@ SHARED_CASES = [
     ((16,), 70, 69, 7, 33, (16, 70, 69), None, "f32"),
     ((2, 8), 64, 192, 24, 64, None, 1.5, "f32"),
     ((5,), 197, 96, 5, 70, (1, 197, 96), None, "f32"),
-    ((16,), 70, 72, 16, 40, None, None, "bf16"),
+    ((16,), 70, 72, 20, 40, None, None, "bf16"),
     ((16,), 65, 66, 8, 34, None, None, "f16"),
 ]
 
@@ -154,15 +159,78 @@ def test_workgroups_share_factors(weir, case):
     assert "All claims hold" in verified and "@block_" not in verified  # else taken from the compiler
 
 
-def test_workgroups_share_factors_of_shared_heads(weir):
+@pytest.mark.parametrize("width, flags, tolerance", [(40, [], 1e-5), (32, ["--precision=tf32"], 4e-2)])
+def test_workgroups_share_factors_of_shared_heads(weir, width, flags, tolerance):
     """The sums over queries of all heads of a key begin a block anew for each head."""
     text = SHARED
-    for old, new in (("6x12x8", "16x70x40"), ("3x20x8", "8x72x40"), ("3x2x20x8", "8x2x72x40"), ("6x20x8", "16x72x40"),
-                     ("6x12xf", "16x70xf")):
+    for old, new in (("6x12x8", f"16x70x{width}"), ("3x20x8", f"8x72x{width}"), ("3x2x20x8", f"8x2x72x{width}"),
+                     ("6x20x8", f"16x72x{width}"), ("6x12xf", "16x70xf")):
         text = text.replace(f"<{old}", f"<{new}")
     blocks = Blocks(weir, "cuda")
-    artifact = blocks.compare(text, ["--random-inputs=7"], 1e-5, "--vjp=f", "--entry=f.vjp")
+    artifact = blocks.compare(text, ["--random-inputs=7"], tolerance, "--vjp=f", "--entry=f.vjp", *flags)
+    assert count_matrix(artifact) == (5 if flags else 0)
     assert count_shared(artifact) == 5 and ", 0 taken from the compiler" in weir.run("verify", artifact)
+
+
+# As SHARED_CASES, for instructions on matrices; elements of keys and of values are multiples of 16.
+MATRIX_CASES = [
+    ((16,), 70, 69, 16, 32, (16, 70, 69), None, "bf16"),
+    ((2,), 101, 103, 48, 64, (1, 1, 103), 1.5, "bf16"),
+    ((2, 2), 64, 192, 64, 64, None, None, "bf16"),
+    ((3,), 37, 33, 32, 16, (3, 1, 33), None, "f16"),
+    ((1,), 33, 66, 80, 144, None, None, "f16"),
+    ((1,), 64, 40, 256, 128, None, None, "bf16"),
+    ((2,), 70, 67, 32, 48, (1, 70, 67), None, "tf32"),
+]
+
+
+def count_matrix(artifact):
+    """Returns the number of kernels in blocks whose products instructions on matrices add."""
+    with zipfile.ZipFile(artifact) as archive:
+        codes = [archive.read(name).decode() for name in archive.namelist() if "/block_" in name]
+    return sum("mma.sync" in code for code in codes)
+
+
+def store(array, element):
+    """Returns an array of f32 as safetensors store it, of this type; bf16 is cut off."""
+    if element == "f16":
+        return "F16", array.astype(numpy.float16)
+    return ("F32", array) if element == "f32" else ("BF16", (array.view(numpy.uint32) >> 16).astype(numpy.uint16))
+
+
+@pytest.mark.parametrize("case", MATRIX_CASES)
+def test_matrices(weir, case):
+    """Results and gradients by instructions on matrices. What is computed from scores is not rounded, so results of 16
+    bits are those of fma but for a few that are nearly halfway between two. Masked rows give 0."""
+    *sizes, element = case
+    stored = "f32" if element == "tf32" else element
+    attention, blocks = Attention(sizes, scale=0.5, element=stored), Blocks(weir, "cuda")
+    flags = ["--vjp=f", "--entry=f.vjp", *(["--precision=tf32"] if element == "tf32" else [])]
+    generator = numpy.random.default_rng(4)
+    sample = lambda shape: generator.standard_normal(shape).astype(numpy.float32)
+    inputs = {f"arg{i}": store(sample(shape), stored) for i, shape in enumerate(attention.shapes)}
+    inputs["cotangent.result0"] = store(sample(attention.result), stored)
+    if attention.bias:
+        bias = sample(attention.bias)
+        if attention.bias[-2] > 1:
+            bias[..., 2, :] = -numpy.inf
+        inputs["arg3"] = "F32", bias
+    path, found, expected = (weir.folder / f"{name}.safetensors" for name in ("inputs", "found", "fma"))
+    write(path, inputs)
+    artifact = blocks.compare(attention.forward(), [f"--input={path}"], 4e-2 if element == "tf32" else 1e-2, *flags)
+    assert count_matrix(artifact) == 5
+    verified = weir.run("verify", artifact)
+    assert "All claims hold" in verified and "@block_" not in verified  # else taken from the compiler
+    weir.run("run", artifact, "--device=sim", f"--input={path}", f"--output={found}")
+    results = read(found)
+    assert attention.bias is None or attention.bias[-2] == 1 or not results["result0"][..., 2, :].any()
+    if element != "tf32":
+        blocks.use("cuda", matrix_tile=0)
+        plain = weir.compile_text(attention.forward(), "fma", blocks.target, *flags)
+        assert count_matrix(plain) == 0
+        weir.run("run", plain, "--device=sim", f"--input={path}", f"--output={expected}")
+        differ = {name: numpy.mean(bits != read(expected)[name]) for name, bits in results.items() if name != "grad.arg3"}
+        assert max(differ.values()) < (0.03 if element == "bf16" else 0.15), differ
 
 
 # A mask of positions (%i, %j), or the same one as an argument.
@@ -201,17 +269,18 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("profile", ["vulkan", "cuda", "cpu.v3", "cpu.v4"])
+@pytest.mark.parametrize("profile", ["vulkan", "cuda", "cuda.tf32", "cpu.v3", "cpu.v4"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_masked_blocks_are_skipped(weir, profile, condition):
     """With a mask of positions, results and gradients have the bits that they have with the same mask in memory,
     where no block is skipped."""
-    sizes = {"B": 6, "T": 133, "S": 131, "D": 33} if profile == "cuda" else {"B": 2, "T": 70, "S": 165, "D": 6}
+    sizes = {"cuda": {"B": 6, "T": 133, "S": 131, "D": 33}, "cuda.tf32": {"B": 1, "T": 133, "S": 131, "D": 32}}.get(
+        profile, {"B": 2, "T": 70, "S": 165, "D": 6})
     code, is_kept = CONDITIONS[condition]
     computed = MASKED.format(argument="", mask=POSITIONS.format(condition=code, **sizes), **sizes)
     loaded = MASKED.format(argument=f", %mask: tensor<1x{sizes['T']}x{sizes['S']}xf32>", mask="", **sizes)
-    blocks = Blocks(weir, profile)
-    flags = ["--vjp=f", "--entry=f.vjp"]
+    blocks, has_matrices = Blocks(weir, profile), profile.endswith("tf32")
+    flags = ["--vjp=f", "--entry=f.vjp", *(["--precision=tf32"] if has_matrices else [])]
     assert blocks.get_kernels(computed, *flags).count("block_contraction") == 4
     generator = numpy.random.default_rng(5)
     sample = lambda *names: generator.standard_normal([sizes[name] for name in names]).astype(numpy.float32)
@@ -219,12 +288,18 @@ def test_masked_blocks_are_skipped(weir, profile, condition):
               "cotangent.result0": sample("B", "T", "D")}
     path, both = weir.folder / "inputs.safetensors", weir.folder / "both.safetensors"
     save_file(inputs, path)
+    artifact = blocks.compare(computed, [f"--input={path}"], 4e-2 if has_matrices else 1e-5, *flags)
+    assert "All claims hold" in weir.run("verify", artifact)
+    if has_matrices:  # the gradient of a mask in memory has a tensor of scores, and other kernels
+        assert count_matrix(artifact) == 5
+        del inputs["cotangent.result0"]
+        save_file(inputs, path)
+        flags = ["--precision=tf32"]
+        artifact = weir.compile_text(computed, "forward", blocks.target, *flags)
+    device, output = DEVICES[blocks.kind][0], weir.folder / "output.safetensors"
     i, j = numpy.ogrid[: sizes["T"], : sizes["S"]]
     mask = numpy.where(is_kept(i, j), 0, -numpy.inf).astype(numpy.float32)[None]
     save_file(inputs | {"arg3": mask}, both)
-    artifact = blocks.compare(computed, [f"--input={path}"], 1e-5, *flags)
-    assert "All claims hold" in weir.run("verify", artifact)
-    device, output = DEVICES[blocks.kind][0], weir.folder / "output.safetensors"
     weir.run("run", artifact, f"--device={device}", f"--input={path}", f"--output={output}")
     whole = weir.compile_text(loaded, "whole", blocks.target, *flags)
     weir.run("run", whole, f"--device={device}", f"--input={both}", f"--output={both}")
