@@ -66,6 +66,8 @@ struct Step {
     Product,
     CommitProducts,
     WaitProducts,
+    Tile,
+    WaitTile,
     Variable
   };
   const Instruction *instruction = nullptr;
