@@ -506,14 +506,14 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
   let hasVerifier = 1;
 }
 
-class Schedule_MBarrierOp<string name> : Schedule_Op<name, [
+class Schedule_MBarrier_Op<string name> : Schedule_Op<name, [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins MemRefRankOf<[I64], [1]>:$barriers,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$number);
   let assemblyFormat = "$barriers `[` $number `]` attr-dict `:` type($barriers)";
 }
 
-def Schedule_MBarrierInitOp : Schedule_MBarrierOp<"mbarrier_init"> {
+def Schedule_MBarrierInitOp : Schedule_MBarrier_Op<"mbarrier_init"> {
   let summary = "Makes an mbarrier that one invocation arrives at.";
   let description = [{
     `mbarrier.init` of PTX, with a count of 1. Its first phase begins. One invocation
@@ -530,7 +530,7 @@ def Schedule_MBarrierInitOp : Schedule_MBarrierOp<"mbarrier_init"> {
   }];
 }
 
-def Schedule_MBarrierExpectOp : Schedule_MBarrierOp<"mbarrier_expect"> {
+def Schedule_MBarrierExpectOp : Schedule_MBarrier_Op<"mbarrier_expect"> {
   let summary = "Arrives at an mbarrier, whose phase ends when so many bytes have been copied.";
   let description = [{
     `mbarrier.arrive.expect_tx` of PTX. The copies of those bytes follow, by the same
@@ -549,7 +549,7 @@ def Schedule_MBarrierExpectOp : Schedule_MBarrierOp<"mbarrier_expect"> {
                        ConfinedAttr<I64Attr, [IntPositive]>:$bytes);
 }
 
-def Schedule_MBarrierWaitOp : Schedule_MBarrierOp<"mbarrier_wait"> {
+def Schedule_MBarrierWaitOp : Schedule_MBarrier_Op<"mbarrier_wait"> {
   let summary = "Waits until a phase of an mbarrier has ended.";
   let description = [{
     `mbarrier.try_wait.parity` of PTX, in a loop until it succeeds. Phases count from 0;

@@ -194,7 +194,7 @@ static void declareTensorMaps(gpu::GPUModuleOp module) {
   Builder b(module.getContext());
   Type map = LLVM::LLVMArrayType::get(b.getI8Type(), bytes);
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    for (unsigned i = 0; !function.isExternal() && i < function.getNumArguments(); ++i) {
       auto type = dyn_cast<LLVM::LLVMPointerType>(function.getArgument(i).getType());
       if (!type || type.getAddressSpace() != 0)
         continue;
