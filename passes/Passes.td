@@ -1886,6 +1886,9 @@ def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {
     serves more pairs or is in fewer loops, always one that all invocations reach together.
     An asynchronous copy (`nvgpu.device_async_copy`) touches its bytes until its invocation has
     waited for its group: where no wait comes before the barrier, one for all groups is inserted.
+    So does a product of matrices by four subgroups (`schedule.group_product`), which sees what
+    invocations and copies wrote only behind an `nvvm.fence.proxy`: that is inserted, too. A copy of
+    a box (`schedule.tile_copy`) ends with the wait for its mbarrier, which is never inserted.
     An op that is not known touches its operands, and everything once an address or a token
     was made from a memref.
 

@@ -321,5 +321,69 @@ LogicalResult GroupProductOp::verify() {
     return emitOpError() << "has factors of " << rows << " and " << columns;
   if (getStrides().size() != 4) // C3
     return emitOpError() << "has " << getStrides().size() << " strides, expected 4";
+  constexpr int64_t runElements = 8; // of 16 bytes
+  for (int64_t offset : {int64_t(getRowOffset()), int64_t(getColumnOffset())})
+    if (offset < 0 || offset % runElements) // C4
+      return emitOpError() << "has a factor " << offset << " elements behind its index, expected a "
+                           << "multiple of " << runElements;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies of tiles
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+static void addUpdate(Effects &effects, OpOperand &memory) {
+  effects.emplace_back(MemoryEffects::Read::get(), &memory);
+  effects.emplace_back(MemoryEffects::Write::get(), &memory);
+}
+
+void MBarrierInitOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getBarriersMutable());
+}
+
+void MBarrierExpectOp::getEffects(Effects &effects) { addUpdate(effects, getBarriersMutable()); }
+
+/// What was copied in the phase is anywhere in workgroup memory.
+void MBarrierWaitOp::getEffects(Effects &effects) {
+  addUpdate(effects, getBarriersMutable());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void TileCopyOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getOperandMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getSlabMutable());
+  addUpdate(effects, getBarriersMutable());
+}
+
+int64_t TileCopyOp::getElements() {
+  int64_t elements = 1;
+  for (int64_t size : getBox())
+    elements *= size;
+  return elements;
+}
+
+LogicalResult TileCopyOp::verify() {
+  const size_t rank = getCoordinates().size();
+  if (rank < 2 || rank > 5 || getShape().size() != rank || getBox().size() != rank) // C1
+    return emitOpError() << "has " << rank << " coordinates in a shape of " << getShape().size()
+                         << " sizes, and a box of " << getBox().size()
+                         << "; expected as many, 2 to 5";
+  Type from = getOperand().getType().getElementType(), to = getSlab().getType().getElementType();
+  if (from != to) // C2
+    return emitOpError() << "copies " << from << " to " << to;
+  constexpr int64_t lineElements = 64, maxBox = 256, runElements = 8;
+  if (getBox().back() != lineElements) // C3
+    return emitOpError() << "has lines of " << getBox().back() << " elements, expected "
+                         << lineElements;
+  for (int64_t size : getBox())
+    if (size < 1 || size > maxBox) // C3
+      return emitOpError() << "has " << size << " in its box, expected 1 to " << maxBox;
+  if (getShape().back() % runElements) // C4
+    return emitOpError() << "has " << getShape().back()
+                         << " elements in a row of its shape, expected a multiple of "
+                         << runElements;
   return success();
 }

@@ -70,6 +70,9 @@ inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; 
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
 /// Of a gpu.binary: bytes of workgroup memory that its launch adds; absent for none.
 inline constexpr llvm::StringLiteral launchMemoryAttrName = "weir.launch_memory";
+/// Of a gpu.binary: the tensor maps that are parameters behind its operands; absent for none. A
+/// dictionary each, of `operand` (a number), `type`, `shape` and `box`.
+inline constexpr llvm::StringLiteral tensorMapsAttrName = "weir.tensor_maps";
 inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands"; // gpu.binary
 inline constexpr llvm::StringLiteral checksAttrName = "weir.checks";     // func: of its status
 inline constexpr llvm::StringLiteral planAttrName = "weir.plan";         // entry: JSON

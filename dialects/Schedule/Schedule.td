@@ -458,14 +458,16 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
   let summary = "Adds a product of two matrices in workgroup memory to the sums of four subgroups.";
   let description = [{
     `wgmma.mma_async` of sm_90a: 64 rows by as many columns as twice the sums of an
-    invocation, of 16 products. Upstream's `nvgpu.warpgroup.mma` needs a tensor map,
-    which copies by invocations have not.
+    invocation, of 16 products.
 
     Each factor lies in blocks of eight lines of 128 bytes, in which runs of 16 bytes
     have their number combined with the line's (exclusive or). A line holds 64
     products of a row or column; or, if transposed, 64 rows or columns of a product.
     `strides` has for each factor the bytes from one block to the next: along the
     lines, and across them.
+
+    A factor begins at the index and `rowOffset`, or `columnOffset`, elements behind it:
+    products of different slabs share the address that is computed.
 
     The factors are read at any time up to the `nvvm.wgmma.wait.group.sync.aligned`
     that waits for the product's group, through a proxy that sees stores only behind
@@ -474,6 +476,7 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
     C1. The sums are a vector of 4 to 128 f32, a multiple of 4.
     C2. Both factors have one element type.
     C3. There are four strides.
+    C4. The offsets are multiples of 8.
 
     Example:
     ```mlir
@@ -492,11 +495,127 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
                        MemRefRankOf<[F16, BF16], [1]>:$rows, Index:$row,
                        MemRefRankOf<[F16, BF16], [1]>:$columns, Index:$column,
                        DenseI64ArrayAttr:$strides,
-                       UnitAttr:$transposesRows, UnitAttr:$transposesColumns);
+                       UnitAttr:$transposesRows, UnitAttr:$transposesColumns,
+                       DefaultValuedAttr<I64Attr, "0">:$rowOffset,
+                       DefaultValuedAttr<I64Attr, "0">:$columnOffset);
   let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
   let assemblyFormat = [{
     $sums `,` $rows `[` $row `]` `,` $columns `[` $column `]` attr-dict
     `:` type($rows) `,` type($columns) `,` type($sums)
+  }];
+  let hasVerifier = 1;
+}
+
+class Schedule_MBarrier_Op<string name> : Schedule_Op<name, [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins MemRefRankOf<[I64], [1]>:$barriers,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$number);
+  let assemblyFormat = "$barriers `[` $number `]` attr-dict `:` type($barriers)";
+}
+
+def Schedule_MBarrierInitOp : Schedule_MBarrier_Op<"mbarrier_init"> {
+  let summary = "Makes an mbarrier that one invocation arrives at.";
+  let description = [{
+    `mbarrier.init` of PTX, with a count of 1. Its first phase begins. One invocation
+    does this; others use the mbarrier behind an `nvvm.fence.proxy` and a barrier of the
+    workgroup.
+
+    Example:
+    ```mlir
+    func.func @f(%m: memref<4xi64, #gpu.address_space<workgroup>>) {
+      schedule.mbarrier_init %m[0] : memref<4xi64, #gpu.address_space<workgroup>>
+      return
+    }
+    ```
+  }];
+}
+
+def Schedule_MBarrierExpectOp : Schedule_MBarrier_Op<"mbarrier_expect"> {
+  let summary = "Arrives at an mbarrier, whose phase ends when so many bytes have been copied.";
+  let description = [{
+    `mbarrier.arrive.expect_tx` of PTX. The copies of those bytes follow, by the same
+    invocation.
+
+    Example:
+    ```mlir
+    func.func @f(%m: memref<4xi64, #gpu.address_space<workgroup>>) {
+      schedule.mbarrier_expect %m[0] {bytes = 24576} : memref<4xi64, #gpu.address_space<workgroup>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins MemRefRankOf<[I64], [1]>:$barriers,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$number,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$bytes);
+}
+
+def Schedule_MBarrierWaitOp : Schedule_MBarrier_Op<"mbarrier_wait"> {
+  let summary = "Waits until a phase of an mbarrier has ended.";
+  let description = [{
+    `mbarrier.try_wait.parity` of PTX, in a loop until it succeeds. Phases count from 0;
+    `parity` is whether the number of the phase is odd. What was copied in the phase is
+    there afterwards.
+
+    Example:
+    ```mlir
+    func.func @f(%m: memref<4xi64, #gpu.address_space<workgroup>>) {
+      schedule.mbarrier_wait %m[0] {parity = true} : memref<4xi64, #gpu.address_space<workgroup>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins MemRefRankOf<[I64], [1]>:$barriers,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$number, BoolAttr:$parity);
+}
+
+def Schedule_TileCopyOp : Schedule_Op<"tile_copy", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Copies a box of an operand to workgroup memory, behind the invocation.";
+  let description = [{
+    `cp.async.bulk.tensor` of PTX (TMA). The operand is a tensor of `shape`, row by row.
+    `coordinates` are those of the first element of a box of `box` elements; what lies
+    outside of the tensor is 0. The box lies in workgroup memory row by row, in lines of
+    128 bytes, in which runs of 16 bytes have their number combined with the line's
+    (exclusive or): as `schedule.group_product` reads them.
+
+    The copy ends at any time before an invocation has waited for the phase of the
+    mbarrier, which counts its bytes.
+
+    The device finds the tensor by a tensor map, a parameter of the kernel. `map` is set
+    only once a kernel becomes PTX.
+
+    C1. `shape` and `box` have a size for each coordinate, two to five.
+    C2. Operand and workgroup memory have one element type.
+    C3. The last size of the box has 128 bytes; the others are 1 to 256.
+    C4. The last size of `shape` is a multiple of 16 bytes.
+
+    Example:
+    ```mlir
+    func.func @f(%a: memref<65536xbf16, #gpu.address_space<global>>,
+                 %slab: memref<8192xbf16, #gpu.address_space<workgroup>>,
+                 %m: memref<4xi64, #gpu.address_space<workgroup>>, %row: index, %at: index) {
+      schedule.tile_copy %a[%row, %at] to %slab[%at] signals %m[0]
+        {shape = array<i64: 256, 256>, box = array<i64: 128, 64>}
+        : memref<65536xbf16, #gpu.address_space<global>>,
+          memref<8192xbf16, #gpu.address_space<workgroup>>,
+          memref<4xi64, #gpu.address_space<workgroup>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins MemRefRankOf<[F16, BF16], [1]>:$operand, Variadic<Index>:$coordinates,
+                       MemRefRankOf<[F16, BF16], [1]>:$slab, Index:$place,
+                       MemRefRankOf<[I64], [1]>:$barriers, Optional<AnyType>:$map,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$number,
+                       DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$box);
+  let assemblyFormat = [{
+    $operand `[` $coordinates `]` `to` $slab `[` $place `]` `signals` $barriers `[` $number `]`
+    (`by` $map^ `:` type($map))? attr-dict
+    `:` type($operand) `,` type($slab) `,` type($barriers)
+  }];
+  let extraClassDeclaration = [{
+    /// Returns the number of elements that are copied.
+    int64_t getElements();
   }];
   let hasVerifier = 1;
 }

@@ -99,7 +99,8 @@ bool GraphBuilder::markBarriers(FunctionOpInterface function) {
   bool found = false;
   function->walk([&](Operation *op) {
     if (isa<gpu::BarrierOp, nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp,
-            NVVM::WgmmaGroupSyncAlignedOp, NVVM::WgmmaWaitGroupSyncOp, NVVM::FenceProxyOp>(op) ||
+            NVVM::WgmmaGroupSyncAlignedOp, NVVM::WgmmaWaitGroupSyncOp, NVVM::FenceProxyOp,
+            schedule::MBarrierWaitOp>(op) ||
         (isa<CallOpInterface>(op) && getCallee(op, {}) && markBarriers(getCallee(op, {})))) {
       mark(op);
       found = true;
@@ -273,6 +274,10 @@ unsigned GraphBuilder::build(Block &block, const Calls &calls, const Loops &loop
       graph.nodes[from].fences = fence.getKind() == NVVM::ProxyKind::async ||
                                  fence.getKind() == NVVM::ProxyKind::async_shared;
       continue;
+    }
+    if (auto wait = dyn_cast<schedule::MBarrierWaitOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].waits = wait;
     }
     SmallVector<unsigned, 1> accesses;
     if (auto it = accessesOf.find(&op); it != accessesOf.end())

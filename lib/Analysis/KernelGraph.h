@@ -3,6 +3,7 @@
 #ifndef WEIR_LIB_ANALYSIS_KERNELGRAPH_H
 #define WEIR_LIB_ANALYSIS_KERNELGRAPH_H
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Analysis/AccessMap.h"
 #include "weir/Analysis/Uniformity.h"
@@ -39,7 +40,8 @@ struct KernelGraph {
     /// The same of products of matrices.
     bool closesProducts = false;
     std::optional<int64_t> productsLeft;
-    bool fences = false; ///< products see what the invocation wrote before
+    bool fences = false;            ///< products see what the invocation wrote before
+    schedule::MBarrierWaitOp waits; ///< for copies of boxes that its mbarrier counts
     llvm::SmallVector<Loop, 2> loops;
     llvm::SmallVector<Edge, 2> successors;
   };

@@ -173,6 +173,18 @@ bool MemoryInstructions::visitElements(const Site &site) {
           {true, false, false, !copy.getSrcElements(), true});
     visit(copy.getDst(), copy.getDstIndices(), getMoved(copy.getDst()),
           {false, true, false, true, true});
+  } else if (auto copy = dyn_cast<schedule::TileCopyOp>(op)) {
+    // What of the box is in the operand is not asked.
+    addWhole(site, copy.getOperand(), {true, false, false, false, true});
+    addElements(site, copy.getSlab(), {values.evaluate(copy.getPlace(), site.frame)},
+                copy.getElements(), 2, {false, true, false, true, true, true});
+    visitMBarrier(site, copy.getBarriers(), copy.getNumber(), atomic);
+  } else if (auto init = dyn_cast<schedule::MBarrierInitOp>(op)) {
+    visitMBarrier(site, init.getBarriers(), init.getNumber(), write);
+  } else if (auto expect = dyn_cast<schedule::MBarrierExpectOp>(op)) {
+    visitMBarrier(site, expect.getBarriers(), expect.getNumber(), atomic);
+  } else if (auto wait = dyn_cast<schedule::MBarrierWaitOp>(op)) {
+    visitMBarrier(site, wait.getBarriers(), wait.getNumber(), atomic);
   } else if (auto product = dyn_cast<schedule::GroupProductOp>(op)) {
     visitFactor(site, product.getRows(), product.getRow(), 0, product.getTransposesRows());
     visitFactor(site, product.getColumns(), product.getColumn(), 1, product.getTransposesColumns());
@@ -186,6 +198,12 @@ bool MemoryInstructions::visitElements(const Site &site) {
   return true;
 }
 
+/// Adds an access to an mbarrier.
+void MemoryInstructions::visitMBarrier(const Site &site, Value mbarriers, int64_t number,
+                                       Effect effect) {
+  addElements(site, mbarriers, {values.constant(number)}, 1, 8, effect);
+}
+
 /// Adds the access of a product of matrices to a factor: from the line that it begins in to its
 /// last one. Any of the four subgroups' invocations may read each.
 void MemoryInstructions::visitFactor(const Site &site, Value memref, Value index, unsigned side,
@@ -197,6 +215,8 @@ void MemoryInstructions::visitFactor(const Site &site, Value memref, Value index
   const int64_t bytes = isTransposed ? (elements / lineElements - 1) * along + across + blockBytes
                                      : (elements / linesOfBlock - 1) * across + blockBytes;
   AffineExpr begin = values.evaluate(index, site.frame);
+  if (begin)
+    begin = begin + int64_t(side == 0 ? product.getRowOffset() : product.getColumnOffset());
   if (begin && !isTransposed) // runs of a line are exchanged
     begin = begin.floorDiv(lineElements) * lineElements;
   addElements(site, memref, {begin}, bytes / 2, 2, {true, false, false, false, true, true});
@@ -297,7 +317,8 @@ bool MemoryInstructions::addressesEscape() {
   auto escapes = [](Operation *op) {
     auto isMemRef = [](Type type) { return isa<BaseMemRefType>(type); };
     if (isa<CallOpInterface, ViewLikeOpInterface, nvgpu::DeviceAsyncCopyOp,
-            schedule::GroupProductOp>(op) ||
+            schedule::GroupProductOp, schedule::TileCopyOp, schedule::MBarrierInitOp,
+            schedule::MBarrierExpectOp, schedule::MBarrierWaitOp>(op) ||
         op->getNumRegions() || onlyLooks(op) || llvm::none_of(op->getOperandTypes(), isMemRef) ||
         llvm::all_of(op->getResultTypes(), isMemRef))
       return WalkResult::advance();

@@ -57,6 +57,7 @@ private:
 
   /// Whether the instruction was known, and its accesses were added.
   bool visitElements(const Site &site);
+  void visitMBarrier(const Site &site, mlir::Value mbarriers, int64_t number, Effect effect);
   void visitFactor(const Site &site, mlir::Value memref, mlir::Value index, unsigned side,
                    bool isTransposed);
   bool visitAffine(const Site &site);

@@ -155,8 +155,8 @@ bool WorkgroupRaces::mayInvocationsMeet() const {
 
 bool WorkgroupRaces::matters() const {
   auto isControl = [](Operation *op) {
-    return isa<gpu::BarrierOp, CallOpInterface, nvgpu::DeviceAsyncCopyOp, schedule::GroupProductOp>(
-               op) ||
+    return isa<gpu::BarrierOp, CallOpInterface, nvgpu::DeviceAsyncCopyOp, schedule::GroupProductOp,
+               schedule::TileCopyOp>(op) ||
                    op->getNumSuccessors() > 0
                ? WalkResult::interrupt()
                : WalkResult::advance();
@@ -312,6 +312,13 @@ static int passNode(const KernelGraph::Node &node, const MemoryAccess &access, b
                     int groups) {
   if (groups == hasLanded)
     return groups;
+  // What a box is copied to is written by the proxy that products read by.
+  if (auto copy = dyn_cast<schedule::TileCopyOp>(access.op)) {
+    schedule::MBarrierWaitOp wait = node.waits;
+    const bool isOwn =
+        wait && wait.getBarriers() == copy.getBarriers() && wait.getNumber() == copy.getNumber();
+    return isOwn ? hasLanded : groups;
+  }
   if (groups == isUnfenced)
     return node.fences ? hasLanded : groups;
   const std::optional<int64_t> left = access.product ? node.productsLeft : node.groupsLeft;
@@ -330,12 +337,17 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
     unsigned node, relation;
     int groups, before;
   };
-  // Of a write, first what is no product, then products, which see it only behind a fence.
+  // First what is by the invocations' own proxy, then products and copies of boxes, which see a
+  // write only behind a fence.
   auto find = [&](size_t start, unsigned first, bool isOfProducts) {
     const KernelGraph::Node &startNode = getGraph().nodes[start];
     const MemoryAccess &access = maps.getAccesses()[first];
     unsigned relations = 1 + 2 * startNode.loops.size();
-    const int begin = access.late ? 0 : isOfProducts ? isUnfenced : hasLanded;
+    const bool isTile = isa<schedule::TileCopyOp>(access.op) && access.late,
+               needsFence = isOfProducts && access.writes;
+    // A wait for all copies and products, which a barrier may have before it, is none for boxes.
+    auto isCurable = [&](int groups) { return !isTile || groups == hasLanded; };
+    const int begin = access.late ? 0 : needsFence ? isUnfenced : hasLanded;
     const unsigned flights = begin == hasLanded ? 1 : maxGroups + 3;
     std::vector<bool> seen(getGraph().nodes.size() * relations * flights);
     std::vector<State> states;
@@ -355,7 +367,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
     leave(start, 0, begin, -1);
     for (unsigned i = 0; i < states.size(); ++i) {
       auto [node, relation, groups, before] = states[i];
-      if (stops({node, groups != hasLanded}))
+      if (isCurable(groups) && stops({node, groups != hasLanded}))
         continue;
       bool cut = false;
       for (unsigned second : getGraph().nodes[node].accesses) {
@@ -367,8 +379,9 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
         Way way{makeHazard(first, second, sharing), {}};
         way.hazard.late = groups != hasLanded;
         for (int at = i; at >= 0; at = states[at].before)
-          llvm::append_range(way.cures,
-                             getCures({states[at].node, states[at].groups != hasLanded}));
+          if (isCurable(states[at].groups))
+            llvm::append_range(way.cures,
+                               getCures({states[at].node, states[at].groups != hasLanded}));
         llvm::sort(way.cures);
         way.cures.erase(llvm::unique(way.cures), way.cures.end());
         // A barrier between these two also separates the first from all accesses beyond.
@@ -376,7 +389,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
         ways.push_back(std::move(way));
       }
       if (!cut)
-        leave(node, relation, passNode(getGraph().nodes[node], access, isOfProducts, groups), i);
+        leave(node, relation, passNode(getGraph().nodes[node], access, needsFence, groups), i);
     }
   };
   const bool hasProducts =
@@ -384,7 +397,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Pass
   for (size_t start = 0; start < getGraph().nodes.size(); ++start)
     for (unsigned first : SmallVector<unsigned, 1>(getGraph().nodes[start].accesses)) {
       find(start, first, false);
-      if (hasProducts && maps.getAccesses()[first].writes)
+      if (hasProducts)
         find(start, first, true);
     }
   return ways;

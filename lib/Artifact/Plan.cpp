@@ -68,6 +68,11 @@ static ordered_json printKernel(const Kernel &kernel) {
     object["in_place"] = kernel.inPlace;
   if (kernel.workgroupMemory)
     object["workgroup_memory"] = kernel.workgroupMemory;
+  if (!kernel.tensorMaps.empty())
+    object["tensor_maps"] = printList(kernel.tensorMaps, [](const TensorMap &map) {
+      return ordered_json{
+          {"operand", map.operand}, {"dtype", map.dtype}, {"shape", map.shape}, {"box", map.box}};
+    });
   return object;
 }
 
@@ -198,8 +203,38 @@ static std::pair<int64_t, int64_t> readInPlace(const JsonNode &node) {
   return {node.element(0).integer(0), node.element(1).integer(0)};
 }
 
+static TensorMap readTensorMap(const JsonNode &node) {
+  constexpr size_t minRank = 2, maxRank = 5;
+  constexpr int64_t maxSize = int64_t(1) << 31, maxBox = 256, lineBytes = 128, runBytes = 16;
+  node.object({"operand", "dtype", "shape", "box"});
+  static constexpr const char *dtypes[] = {"BF16", "F16"};
+  TensorMap map;
+  map.operand = node["operand"].integer(0);
+  map.dtype = dtypes[node["dtype"].choice({dtypes[0], dtypes[1]})];
+  map.shape = node["shape"].list([](const JsonNode &size) { return size.integer(1, maxSize - 1); });
+  map.box = node["box"].list([](const JsonNode &size) { return size.integer(1, maxBox); });
+  if (map.shape.size() < minRank || map.shape.size() > maxRank)
+    node["shape"].fail("has " + std::to_string(map.shape.size()) + " sizes, expected 2 to 5");
+  if (map.box.size() != map.shape.size())
+    node["box"].fail("has " + std::to_string(map.box.size()) + " sizes for a shape of " +
+                     std::to_string(map.shape.size()));
+  const int64_t element = getDTypeBytes(map.dtype);
+  if (map.box.back() * element != lineBytes)
+    node["box"].fail("has lines of " + std::to_string(map.box.back() * element) +
+                     " bytes, expected " + std::to_string(lineBytes));
+  if (map.shape.back() * element % runBytes != 0)
+    node["shape"].fail("has rows of " + std::to_string(map.shape.back() * element) +
+                       " bytes, expected a multiple of " + std::to_string(runBytes));
+  int64_t bytes = element;
+  for (int64_t size : map.shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes >= int64_t(1) << 40)
+      node["shape"].fail("has 2^40 bytes or more");
+  return map;
+}
+
 static Kernel readKernel(const JsonNode &node) {
-  node.object({"name", "code", "workgroup", "operands"}, {"in_place", "workgroup_memory"});
+  node.object({"name", "code", "workgroup", "operands"},
+              {"in_place", "workgroup_memory", "tensor_maps"});
   Kernel kernel;
   kernel.name = node["name"].name();
   kernel.code = node["code"].name();
@@ -210,6 +245,8 @@ static Kernel readKernel(const JsonNode &node) {
   if (node.has("workgroup_memory"))
     kernel.workgroupMemory =
         node["workgroup_memory"].integer(1, std::numeric_limits<int32_t>::max());
+  if (node.has("tensor_maps"))
+    kernel.tensorMaps = node["tensor_maps"].list(readTensorMap);
   return kernel;
 }
 
@@ -268,6 +305,24 @@ static Command readCommand(const JsonNode &node) {
     break;
   }
   return command;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor maps
+//===----------------------------------------------------------------------===//
+
+int64_t TensorMap::getStride(size_t dim) const {
+  int64_t bytes = getDTypeBytes(dtype);
+  for (size_t inner = dim + 1; inner < shape.size(); ++inner)
+    bytes *= shape[inner];
+  return bytes;
+}
+
+int64_t TensorMap::getBoxBytes() const {
+  int64_t bytes = getDTypeBytes(dtype);
+  for (int64_t size : box)
+    bytes *= size;
+  return bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -361,7 +416,8 @@ void PlanChecker::checkEntryValues() const {
     checkValue(plan.resultValues[i], [&] { return "result " + std::to_string(i); });
 }
 
-/// Checks that kernels have different names, and write in place from a read to a written operand.
+/// Checks that kernels have different names, write in place from a read to a written operand, and
+/// have tensor maps of what they read.
 void PlanChecker::checkKernels() const {
   std::set<std::string> names;
   for (const Kernel &kernel : plan.kernels) {
@@ -374,6 +430,24 @@ void PlanChecker::checkKernels() const {
           kernel.operands[target].access != Access::Write)
         fail("kernel \"" + kernel.name + "\" may write operand " + std::to_string(target) +
              " over " + std::to_string(source) + ", which must be a written and a read one");
+    }
+    for (const TensorMap &map : kernel.tensorMaps) {
+      constexpr int64_t alignment = 16;
+      auto name = [&] {
+        return "kernel \"" + kernel.name + "\" has a tensor map of operand " +
+               std::to_string(map.operand);
+      };
+      if (map.operand >= int64_t(kernel.operands.size()))
+        fail(name() + " of " + std::to_string(kernel.operands.size()));
+      const KernelOperand &operand = kernel.operands[size_t(map.operand)];
+      if (operand.access != Access::Read)
+        fail(name() + ", which it does not read alone");
+      if (const int64_t bytes = map.getStride(0) * map.shape[0]; bytes > operand.bytes)
+        fail(name() + " of " + std::to_string(bytes) + " bytes; the operand has " +
+             std::to_string(operand.bytes));
+      if (operand.alignment % alignment != 0)
+        fail(name() + ", whose alignment is " + std::to_string(operand.alignment) +
+             ", expected a multiple of " + std::to_string(alignment));
     }
   }
 }

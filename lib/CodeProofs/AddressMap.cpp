@@ -205,6 +205,16 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   case Op::GroupMatrix:
     recordGroup(instruction, context);
     break;
+  case Op::CopyTile:
+    recordTile(instruction, context);
+    break;
+  case Op::MBarrierInit:
+    recordMBarrier(instruction, context, 0);
+    break;
+  case Op::MBarrierExpect:
+  case Op::MBarrierWait:
+    recordMBarrier(instruction, context, getConstant(operands[1]).value_or(-1));
+    break;
   case Op::CopyAsync:
     record(instruction, operands[1], true, false, context);
     record(instruction, operands[0], false, true, context);
@@ -264,7 +274,7 @@ void Walk::findWrites() {
     for (const Instruction &instruction : block.instructions) {
       bool isAtomic = getKind(instruction.op) == OpKind::Atomic;
       if (instruction.op != Op::Store && instruction.op != Op::CopyAsync &&
-          instruction.op != Op::CooperativeMatrixStoreKHR &&
+          instruction.op != Op::CopyTile && instruction.op != Op::CooperativeMatrixStoreKHR &&
           (!isAtomic || instruction.op == Op::AtomicLoad))
         continue;
       Id at = instruction.operands[0];
@@ -481,6 +491,7 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
     return std::nullopt;
   }
   Value condition = last.op == Op::Switch ? Value() : get(last.operands[0]);
+  findFirstWay(block, condition);
   if (!block.merge) {
     // One successor leaves the loop or continues it.
     if (open.empty() || last.op == Op::Switch)
@@ -969,6 +980,11 @@ static bool mayVary(const Atoms &atoms, const Affine &sum) {
   });
 }
 
+/// Whether a guard is the same for all invocations of a workgroup.
+bool Walk::isSameForAll(const Affine &guard) const {
+  return !(getKinds(map.atoms, guard) & (localKinds | laneKinds)) && !mayVary(map.atoms, guard);
+}
+
 /// Whether loaded numbers exist for which the guards that have such numbers hold.
 bool Walk::canDataAllow(const std::vector<Affine> &guards) const {
   std::vector<Affine> ofData;
@@ -1037,12 +1053,14 @@ void Walk::run() {
   for (BarrierSite &barrier : map.barriers) {
     barrier.isCertain &= isRegular(barrier.loops);
     barrier.isUniform =
-        barrier.isCertain && !(getKinds(map.atoms, barrier.guards) & (localKinds | laneKinds)) &&
-        std::none_of(barrier.guards.begin(), barrier.guards.end(),
-                     [&](const Affine &guard) { return mayVary(map.atoms, guard); });
+        barrier.isCertain && std::all_of(barrier.guards.begin(), barrier.guards.end(),
+                                         [&](const Affine &guard) { return isSameForAll(guard); });
   }
   for (LaneSite &site : map.laneSites)
     site.isCertain &= isRegular(site.loops);
+  for (auto &[word, site] : mbarriers)
+    site.isTogether &= isRegular(site.loops);
+  followMBarriers();
   std::erase_if(map.accesses, [&](const MemoryAccess &access) {
     return std::any_of(access.guards.begin(), access.guards.end(), [&](const Affine &guard) {
       try {

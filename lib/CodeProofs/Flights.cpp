@@ -11,6 +11,9 @@
 // they have ended they read their factors. They read through another proxy than stores and copies
 // write by, so that these end only with a fence between the two proxies.
 //
+// Copies of boxes end with a wait for their mbarrier; MBarriers.cpp proves that it is for the phase
+// that they are of.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Walk.h"
@@ -40,7 +43,8 @@ struct Flights {
 /// The instructions that are followed, and what an invocation finds of each at a place.
 struct Tracked {
   uint32_t word = 0;
-  enum class Kind { Copy, Product, Store } kind = Kind::Copy;
+  enum class Kind { Copy, Product, Store, Tile } kind = Kind::Copy;
+  std::optional<std::pair<Id, int64_t>> mbarrier = {}; ///< Tile
 };
 
 /// The contents of a place, as an invocation finds them.
@@ -82,10 +86,17 @@ static bool isStore(const Instruction &instruction) {
 
 /// Follows a flight past an instruction.
 static void pass(const Instruction &instruction, const std::string &name,
-                 std::optional<int64_t> left, const Tracked &tracked, Flight &flight) {
+                 std::optional<int64_t> left, const std::map<uint32_t, MBarrierSite> &mbarriers,
+                 const Tracked &tracked, Flight &flight) {
   using State = Flight::State;
   if (instruction.word == tracked.word)
     flight = {tracked.kind == Tracked::Kind::Store ? State::Unfenced : State::InFlight, 0};
+  if (tracked.kind == Tracked::Kind::Tile) {
+    if (instruction.op == Op::MBarrierWait && flight.state == State::InFlight && tracked.mbarrier &&
+        mbarriers.at(instruction.word).getKey() == tracked.mbarrier)
+      flight = {State::Ended, 0};
+    return;
+  }
   if (instruction.op != Op::NamedEffect)
     return;
   if (flight.state == State::Unfenced && isFenceForProducts(name))
@@ -105,6 +116,7 @@ static void pass(const Instruction &instruction, const std::string &name,
 /// and what uses the registers of products too early.
 void Walk::findFlights() {
   using State = Flight::State;
+  const bool usesProxy = map.hasProducts || map.hasTiles;
   std::vector<Tracked> tracked;
   for (const Block &block : function.blocks)
     for (const Instruction &instruction : block.instructions)
@@ -112,7 +124,12 @@ void Walk::findFlights() {
         tracked.push_back({instruction.word, Tracked::Kind::Copy});
       else if (instruction.op == Op::GroupMatrix)
         tracked.push_back({instruction.word, Tracked::Kind::Product});
-      else if (map.hasProducts && isStore(instruction))
+      else if (instruction.op == Op::CopyTile)
+        tracked.push_back({instruction.word, Tracked::Kind::Tile,
+                           mbarriers.contains(instruction.word)
+                               ? mbarriers.at(instruction.word).getKey()
+                               : std::nullopt});
+      else if (usesProxy && isStore(instruction))
         tracked.push_back({instruction.word, Tracked::Kind::Store});
   if (tracked.empty())
     return;
@@ -124,11 +141,14 @@ void Walk::findFlights() {
     if (isEffect && instruction.operands.size() > 1)
       left = getConstant(instruction.operands[1]);
     if (!isEffect && instruction.op != Op::CopyAsync && instruction.op != Op::GroupMatrix &&
+        instruction.op != Op::CopyTile && instruction.op != Op::MBarrierWait &&
         !isStore(instruction))
       return;
+    if (instruction.op == Op::MBarrierWait && !mbarriers.contains(instruction.word))
+      return; // it never runs
     for (size_t i = 0; i < tracked.size(); ++i)
       for (Flight *flight : {&place.flights[i].latest, &place.flights[i].earliest})
-        pass(instruction, name, left, tracked[i], *flight);
+        pass(instruction, name, left, mbarriers, tracked[i], *flight);
     if (name == "wgmma.fence.sync.aligned")
       place.isBegun = place.mayBeBegun = true;
     else if (name == "wgmma.wait_group.sync.aligned")
@@ -190,9 +210,9 @@ void Walk::findFlights() {
             barrier.inFlight.push_back(word);
           if (flights.earliest.state == State::InFlight)
             barrier.neverLanded.push_back(word);
-          if (flights.latest.state >= State::Unfenced && map.hasProducts)
+          if (flights.latest.state >= State::Unfenced && usesProxy)
             barrier.unfenced.push_back(word);
-          if (flights.earliest.state >= State::Unfenced && map.hasProducts)
+          if (flights.earliest.state >= State::Unfenced && usesProxy)
             barrier.neverFenced.push_back(word);
         }
       }

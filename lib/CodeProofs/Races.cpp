@@ -20,7 +20,7 @@ using namespace weir::spv;
 
 /// Max numbers of pairs of accesses to workgroup memory, of which barriers separate most; of pairs
 /// of accesses that are looked at, and compared one by one; and of pairs of executions.
-static constexpr size_t maxSharedPairs = 1 << 16, maxPairs = 1 << 14, maxCompared = 64,
+static constexpr size_t maxSharedPairs = 1 << 17, maxPairs = 1 << 14, maxCompared = 64,
                         maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//

@@ -5,6 +5,7 @@
 
 #include "weir/CodeProofs/AddressMap.h"
 
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -71,6 +72,21 @@ std::set<Id> findSums(const Function &function);
 
 /// Whether an instruction reads sums other than to hand them on or to add to them.
 bool usesSums(const Instruction &instruction, const std::set<Id> &sums);
+
+/// An instruction that uses an mbarrier.
+struct MBarrierSite {
+  std::optional<int64_t> address; ///< none: unknown
+  Id variable = 0;
+  int64_t number = 0;      ///< bytes that are expected or copied; parity that is waited for
+  bool isFirst = false;    ///< whether the first invocation alone runs it
+  bool isTogether = false; ///< whether all invocations run it, as often as each other
+  std::vector<uint32_t> loops;
+  SourceLine source;
+
+  std::optional<std::pair<Id, int64_t>> getKey() const {
+    return address ? std::optional(std::pair(variable, *address)) : std::nullopt;
+  }
+};
 
 /// Whether an instruction of that name orders what its invocation wrote for products of matrices.
 bool isFenceForProducts(const std::string &name);
@@ -139,6 +155,12 @@ private:
                  const Context &context);
   void recordMatrix(const Instruction &instruction, const Context &context);
   void recordGroup(const Instruction &instruction, const Context &context);
+  void recordTile(const Instruction &instruction, const Context &context);
+  void recordMBarrier(const Instruction &instruction, const Context &context, int64_t number);
+  bool isOfFirst(const Affine &guard) const;
+  bool isSameForAll(const Affine &guard) const;
+  void findFirstWay(const Block &block, const Value &condition);
+  void followMBarriers();
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
   void recordLanes(const Instruction &instruction, const Context &context);
@@ -197,6 +219,10 @@ private:
   std::map<Id, bool> choices;
   size_t looks = 0;
   std::vector<OpenLoop> open;
+  std::map<uint32_t, MBarrierSite> mbarriers; ///< by word
+  /// By block that branches on the number of the invocation: where the first one goes, an index
+  /// among its successors.
+  std::map<const Block *, size_t> firstWays;
   size_t depth = 0;
   bool isInHeader = false; ///< whether in the header, which runs once more than the body
   bool hasReturned = false;

@@ -115,7 +115,7 @@ AffineExpr MatrixContraction::getRotation(const Side &side, AffineExpr line) con
 void MatrixContraction::chooseShares(Side &side) {
   chooseLines(side);
   if (tile.isGroup)
-    return chooseGroupShares(side);
+    return chooseBox(side);
   bool ofProducts = side.hasProductsInLines;
   int64_t inElements = ofProducts ? 1 : side.vector, inProducts = ofProducts ? side.vector : 1;
   int64_t count = side.elements * tile.slab / side.vector / threads;
@@ -159,21 +159,25 @@ void MatrixContraction::chooseStages() {
   int64_t elements = 0;
   for (const Side *side : {&ofRows, &ofColumns})
     elements += countLines(*side) * getStride(*side);
-  constexpr int64_t largeWorkgroup = 256;
+  constexpr int64_t largeWorkgroup = 256, mbarrierBytes = 1024; // up to the next slab
   int64_t memory = emitter.profile.workgroupMemory;
-  if (threads < largeWorkgroup)
+  if (tile.isGroup)
+    memory -= mbarrierBytes;
+  else if (threads < largeWorkgroup)
     memory = std::max(memory / 2, emitter.profile.getDeclaredMemory());
   int64_t fitting = memory / (elements * type.getIntOrFloatBitWidth() / 8);
-  stages =
-      std::max<int64_t>(2, std::min({emitter.profile.matrixStages, fitting, products / tile.slab}));
+  const int64_t slabs = tile.isGroup ? llvm::divideCeil(products, tile.slab) : products / tile.slab;
+  stages = std::max<int64_t>(2, std::min({emitter.profile.matrixStages, fitting, slabs}));
 }
 
 void MatrixContraction::allocate(Side &side) {
-  auto shared =
-      MemRefType::get({countLines(side) * getStride(side)}, type, MemRefLayoutAttrInterface{},
-                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
+  // Where slabs are read by instructions, all are one memory, so that they share an address.
+  const int64_t slabs = tile.isGroup ? 1 : stages;
+  auto shared = MemRefType::get(
+      {countLines(side) * getStride(side) * (stages / slabs)}, type, MemRefLayoutAttrInterface{},
+      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
   side.slabs.clear();
-  for (int64_t slab = 0; slab < stages; ++slab)
+  for (int64_t slab = 0; slab < slabs; ++slab)
     side.slabs.push_back(emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc));
 }
 

@@ -67,6 +67,7 @@ private:
       mlir::AffineExpr place; ///< in the slab
     };
     llvm::SmallVector<Share> shares;
+    llvm::SmallVector<int64_t> box; ///< of the operand, where boxes are copied
   };
   /// Sums of a subgroup, by blocks of 16 x 8.
   using Sums = llvm::SmallVector<mlir::Value>;
@@ -83,8 +84,9 @@ private:
   Side ofRows, ofColumns;
   llvm::SmallVector<mlir::AffineExpr> rest;
   mlir::AffineExpr thread, lane, subgroupRow, subgroupColumn;
-  int64_t stages = 2; ///< slabs of a factor in workgroup memory
-  mlir::Value group;  ///< of copies, the first
+  int64_t stages = 2;    ///< slabs of a factor in workgroup memory
+  mlir::Value group;     ///< of copies, the first
+  mlir::Value mbarriers; ///< of the stages, where boxes are copied
 
   int64_t countRowBlocks() const { return tile.rows / mmaRows; }
   int64_t countColumnBlocks() const { return tile.columns / mmaColumns; }
@@ -139,8 +141,14 @@ private:
                    llvm::ArrayRef<mlir::Value> sums);
   void emitTile(mlir::Value number);
   // Of products by four subgroups, in GroupContraction.cpp.
-  void chooseGroupShares(Side &side);
-  void addGroupSlab(unsigned slab, int64_t groupsLeft, mlir::AffineExpr next, mlir::Value &sums);
+  /// Returns the first element of a stage in the memory of all.
+  int64_t getSlab(const Side &side, int64_t stage) const {
+    return stage * side.elements * tile.slab;
+  }
+  void chooseBox(Side &side);
+  void bring(mlir::AffineExpr first, unsigned stage);
+  void makeBarriers();
+  void addGroupSlab(int64_t slab, mlir::AffineExpr next, mlir::Value &sums);
   Sums sumGroupProducts();
   void barrier() { mlir::gpu::BarrierOp::create(emitter.builder(), emitter.loc); }
 };

@@ -33,12 +33,30 @@ static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand 
          innermost == int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
 }
 
+/// Whether a tensor map finds a factor's slabs, whose runs can be copied: boxes of the rows or
+/// columns along `dim` by the innermost products.
+static bool canCopyTiles(const KernelDomain &domain, linalg::GenericOp op, OpOperand *factor,
+                         int64_t dim) {
+  constexpr int64_t minRank = 2, maxRank = 5, maxSize = int64_t(1) << 31;
+  auto type = cast<RankedTensorType>(factor->get().getType());
+  if (type.getRank() < minRank || type.getRank() > maxRank || type.getNumElements() >= maxSize)
+    return false;
+  const int64_t innermost = domain.getNumRows() + domain.getColumnSizes().size() - 1;
+  int64_t found = 0;
+  for (AffineExpr result : getAccessMap(op, factor).getResults()) {
+    const int64_t own = domain.getDims(op)[cast<AffineDimExpr>(result).getPosition()];
+    found += own == dim || own == innermost;
+  }
+  return found == 2;
+}
+
 /// Returns the tile of groups of four subgroups: the one that takes the least time of the matrix
 /// units, of L2 or of workgroup memory. Nothing where factors are not copied as they are, or slabs
 /// are few.
 static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, const Profile &profile,
                                                  linalg::GenericOp op, MatrixTile tile) {
   constexpr int64_t lineElements = 64, minStages = 3, groupRows = 64, groupSubgroups = 4;
+  constexpr int64_t barrierBytes = 1024; // of mbarriers, up to the next slab
   // A unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory, per clock.
   constexpr double unitFlops = 4096, l2Bytes = 5120, sharedBytes = 128;
   tile.isGroup = true;
@@ -46,21 +64,25 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   const int64_t products = getProduct(domain.getColumnSizes());
   const int64_t innermost = domain.getColumnSizes().back();
   const int64_t runElements = tile.getRunElements();
-  if (!profile.isSmExact || tile.type.isF32() || profile.units == 0 || products % tile.slab != 0 ||
-      products < minStages * tile.slab || innermost % runElements != 0 ||
-      !canCopy(domain, op, tile.sides.rowFactor, tile.sides.rowDim, runElements) ||
-      !canCopy(domain, op, tile.sides.columnFactor, tile.sides.columnDim, runElements))
+  // What is behind the end of a tensor is copied as zeros, but only behind its last product.
+  if (!profile.isSmExact || tile.type.isF32() || profile.units == 0 ||
+      (domain.getColumnSizes().size() > 1 && innermost % tile.slab != 0) ||
+      llvm::divideCeil(products, tile.slab) < minStages || innermost % runElements != 0)
     return std::nullopt;
+  for (auto [factor, dim] : {std::pair(tile.sides.rowFactor, tile.sides.rowDim),
+                             {tile.sides.columnFactor, tile.sides.columnDim}})
+    if (!canCopy(domain, op, factor, dim, runElements) || !canCopyTiles(domain, op, factor, dim))
+      return std::nullopt;
   const int64_t batches = getProduct(tile.sides.restSizes);
   const int64_t allRows = domain.getSizes()[tile.sides.rowDim],
                 allColumns = domain.getSizes()[tile.sides.columnDim];
   std::optional<MatrixTile> best;
   double least = 0;
   for (auto [groups, columns] :
-       {std::pair<int64_t, int64_t>(2, 256), {2, 128}, {1, 128}, {1, 64}}) {
+       {std::pair<int64_t, int64_t>(3, 256), {2, 256}, {2, 128}, {1, 128}, {1, 64}}) {
     const int64_t height = groups * groupRows;
     const int64_t bytes = (height + columns) * tile.slab * 2;
-    if (minStages * bytes > profile.workgroupMemory ||
+    if (minStages * bytes + barrierBytes > profile.workgroupMemory ||
         groups * groupSubgroups * profile.subgroupSize > profile.maxWorkgroupSize)
       continue;
     const double tiles =

@@ -171,6 +171,10 @@ public:
   /// asynchronously. Returns the copy's token.
   mlir::Value copyRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count,
                       mlir::Value memory, mlir::Value at);
+  /// Begins to copy a box of an operand from the element `at` on to `slab`, from element `place`
+  /// on. The mbarrier of that number counts its bytes.
+  void copyTile(mlir::Value tensor, mlir::ValueRange at, llvm::ArrayRef<int64_t> box,
+                mlir::Value slab, int64_t place, mlir::Value mbarriers, int64_t number);
 
   /// Computes the offsets of insertions in the first scope.
   void placeInsertions();

@@ -7,6 +7,7 @@
 
 #include "Shapes.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -191,6 +192,16 @@ Value PointEmitter::copyRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t 
   return nvgpu::DeviceAsyncCopyOp::create(
       builder(), loc, nvgpu::DeviceAsyncTokenType::get(context), memory, at, buffers[buffer], place,
       builder().getIndexAttr(count), /*srcElements=*/Value(), /*bypassL1=*/builder().getUnitAttr());
+}
+
+void PointEmitter::copyTile(Value tensor, ValueRange at, ArrayRef<int64_t> box, Value slab,
+                            int64_t place, Value mbarriers, int64_t number) {
+  unsigned buffer = *getBuffer(tensor);
+  survey.buffers[buffer].read = true;
+  survey.buffers[buffer].scalarAccess = true;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  schedule::TileCopyOp::create(builder(), loc, buffers[buffer], at, slab, indexConstant(place),
+                               mbarriers, /*map=*/Value(), number, shape, box);
 }
 
 Value PointEmitter::load(unsigned buffer, AffineExpr address) {

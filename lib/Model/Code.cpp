@@ -43,6 +43,16 @@ std::vector<Id> model::getUses(const Instruction &instruction) {
   case Op::VectorShuffle:
   case Op::CopyAsync:
     return take(0, 2);
+  case Op::MBarrierInit:
+  case Op::MBarrierExpect:
+  case Op::MBarrierWait:
+    return take(0, 1);
+  case Op::CopyTile: {
+    std::vector<Id> uses = take(0, 3),
+                    coordinates = take(all.size() - (all.size() - 5) / 3, all.size());
+    uses.insert(uses.end(), coordinates.begin(), coordinates.end());
+    return uses;
+  }
   case Op::GroupMatrix: {
     std::vector<Id> uses = take(0, 2), sums = take(10, all.size());
     uses.insert(uses.end(), sums.begin(), sums.end());
@@ -154,6 +164,10 @@ void Code::follow() {
         open.push_back(each.operands[0]);
       if (each.op == Op::CopyAsync || each.op == Op::GroupMatrix)
         open.push_back(each.operands[1]);
+      if (each.op == Op::CopyTile || each.op == Op::MBarrierWait) {
+        std::vector<Id> uses = getUses(each);
+        open.insert(open.end(), uses.begin(), uses.end());
+      }
     }
   slotOf.assign(module.getBound(), none);
   partsOf.assign(module.getBound(), 1);
@@ -269,6 +283,17 @@ Step Code::makeStep(const Instruction &instruction) {
     addSite(false, true, false);
     break;
   }
+  case Op::CopyTile: {
+    constexpr int64_t line = 128;
+    step.kind = Step::Kind::Tile;
+    sites.push_back({&instruction, true, false, true, line});
+    sites.back().isCopied = true;
+    sites.push_back({&instruction, false, true, false, line});
+    break;
+  }
+  case Op::MBarrierWait:
+    step.kind = Step::Kind::WaitTile;
+    break;
   case Op::GroupMatrix: {
     step.kind = Step::Kind::Product;
     constexpr int64_t run = 16;
@@ -353,7 +378,7 @@ void Code::joinLoads(CodeBlock &block) {
   };
   for (Step &step : block.steps) {
     if (step.kind == Step::Kind::Store || step.kind == Step::Kind::Copy ||
-        step.kind == Step::Kind::Barrier)
+        step.kind == Step::Kind::WaitTile || step.kind == Step::Kind::Barrier)
       join();
     const Instruction &load = *step.instruction;
     if (load.op != Op::Load || sites[step.site].bytes != 4 ||

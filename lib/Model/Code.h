@@ -67,6 +67,8 @@ struct Step {
     Product,
     CommitProducts,
     WaitProducts,
+    Tile,
+    WaitTile,
     Variable
   };
   const Instruction *instruction = nullptr;

@@ -198,6 +198,10 @@ Work model::getWork(const Module &module, const Instruction &instruction, uint32
   case Op::CooperativeMatrixLoadKHR:
   case Op::CooperativeMatrixStoreKHR:
   case Op::CopyAsync:
+  case Op::CopyTile:
+  case Op::MBarrierInit:
+  case Op::MBarrierExpect:
+  case Op::MBarrierWait:
   case Op::ControlBarrier:
   case Op::NamedEffect:
     return makeWork(Pipe::None, 1);

@@ -77,7 +77,8 @@ void Predictor::listAccesses() {
     const spv::SourceLine &source = site.instruction->source;
     access.place = source.line ? "line " + std::to_string(source.line)
                                : "word " + std::to_string(site.instruction->word);
-    const bool isCopy = site.instruction->op == Op::CopyAsync;
+    const bool isCopy =
+        site.instruction->op == Op::CopyAsync || site.instruction->op == Op::CopyTile;
     access.kind = isCopy                      ? "copy"
                   : site.reads && site.writes ? "update"
                   : site.reads                ? "load"

@@ -511,6 +511,75 @@ void Warp::multiply(const Step &step) {
   products = std::max(products, clock) + double(step.groupColumns) / 2;
 }
 
+/// Copies a box, line by line, as far as it is in the tensor. No lane waits for addresses.
+void Warp::copyTile(const Step &step, uint32_t lane) {
+  constexpr int64_t run = 16;
+  std::span<const uint32_t> operands = step.instruction->operands;
+  const size_t rank = (operands.size() - 5) / 3;
+  auto getConstant = [&](size_t i) {
+    const Constant *constant = code.module.findConstant(operands[i]);
+    return constant ? int64_t(constant->bits) : 1;
+  };
+  const int64_t element = getConstant(4);
+  Number base = get(operands[2], 0, lane);
+  std::vector<int64_t> begin, strides, shape, box;
+  int64_t lines = 1, stride = element;
+  for (size_t i = 0; i < rank; ++i) {
+    const Number at = get(operands[5 + 2 * rank + i], 0, lane);
+    if (at.tag)
+      assume(*step.instruction, "the place of a box is not computed");
+    begin.push_back(at.tag ? 0 : int64_t(int32_t(at.bits)));
+    shape.push_back(getConstant(5 + 2 * i));
+    box.push_back(getConstant(6 + 2 * i));
+    strides.push_back(stride);
+    stride *= shape.back();
+    lines *= i ? box.back() : 1;
+  }
+  addresses.clear();
+  Request request;
+  request.subgroup = place.subgroup;
+  request.lanes = 1;
+  request.bytes = std::min(box[0], shape[0] - begin[0]) * element;
+  for (int64_t number = 0; number < lines && request.bytes > 0; ++number) {
+    int64_t address = int64_t(base.bits) + begin[0] * element, rest = number;
+    bool isInside = true;
+    for (size_t i = 1; i < rank; ++i) {
+      const int64_t at = begin[i] + rest % box[i];
+      rest /= box[i];
+      isInside &= at < shape[i];
+      address += at * strides[i];
+    }
+    if (isInside)
+      addresses.push_back(address);
+  }
+  double latency = 0;
+  if (!addresses.empty()) {
+    request.addresses = addresses;
+    request.site = step.site;
+    request.space = Space::Global;
+    request.reads = request.passesL1 = true;
+    hasRead = true;
+    latency = listener.request(request);
+  }
+  // What is outside is written, too. A line is a turn of workgroup memory.
+  const int64_t to = int64_t(get(operands[0], 0, lane).bits), line = box[0] * element;
+  request.reads = request.passesL1 = false;
+  request.writes = true;
+  request.site = step.site + 1;
+  request.space = Space::Shared;
+  request.bytes = run;
+  for (int64_t number = 0; number < lines; ++number) {
+    addresses.clear();
+    for (int64_t at = 0; at < line; at += run)
+      addresses.push_back(to + number * line + at);
+    request.addresses = addresses;
+    listener.request(request);
+  }
+  clock = std::max(clock, ahead) + step.issue;
+  double &ready = tiles[get(operands[1], 0, lane).bits];
+  ready = std::max(ready, clock + latency);
+}
+
 void Warp::run(const Step &step, Mask mask) {
   const Instruction &instruction = *step.instruction;
   double latency = latencies[size_t(step.waits)];
@@ -547,6 +616,14 @@ void Warp::run(const Step &step, Mask mask) {
     if (groups.size() > size_t(step.groups))
       clock = ahead = std::max({clock, ahead, groups[groups.size() - 1 - size_t(step.groups)]});
     return;
+  case Step::Kind::Tile:
+    return forEach(mask, [&](uint32_t lane) { copyTile(step, lane); });
+  case Step::Kind::WaitTile: {
+    const auto lane = uint32_t(std::countr_zero(mask));
+    auto found = tiles.find(get(instruction.operands[0], 0, lane).bits);
+    clock = ahead = std::max({clock, ahead, found == tiles.end() ? 0 : found->second}) + step.issue;
+    return;
+  }
   case Step::Kind::Product:
     return multiply(step);
   case Step::Kind::CommitProducts:

@@ -11,6 +11,7 @@
 
 #include "Code.h"
 
+#include <map>
 #include <set>
 
 namespace weir::model {
@@ -85,6 +86,7 @@ private:
   void branch(const CodeBlock &block, Mask mask);
   void schedule(const Step &step, double latency);
   void multiply(const Step &step);
+  void copyTile(const Step &step, uint32_t lane);
   double getReady(const Step &step) const;
   void assume(const Instruction &instruction, const std::string &what);
   bool isExchange(const Instruction &instruction) const;
@@ -114,6 +116,7 @@ private:
   std::vector<double> groups;
   double products = 0; ///< when all products by four subgroups have ended
   std::vector<double> productGroups;
+  std::map<uint64_t, double> tiles; ///< by mbarrier: when all copies of boxes are there
 };
 
 } // namespace weir::model

@@ -50,7 +50,8 @@ std::vector<uint32_t> ptx::getRegisters(const Statement &statement, bool writes)
   for (size_t i = 0; i < statement.operands.size(); ++i) {
     // The parts of an address are read, even if the first operand is written.
     bool isWritten = i == 0 && hasResult && statement.operands[i].kind != Operand::Kind::Address;
-    if (isWritten == writes)
+    const bool isUpdated = i == 0 && statement.name.front() == "wgmma"; // sums that it adds to
+    if (isWritten == writes || isUpdated)
       collect(statement.operands[i], registers);
   }
   return registers;

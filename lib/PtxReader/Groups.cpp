@@ -2,7 +2,7 @@
 //
 // wgmma names its factors by descriptors of 64 bits: an address in workgroup memory divided by 16,
 // and constants that say how the factor's lines lie. Proofs need the address itself. So it is
-// remembered of which address a shift, a conversion and an or made a number.
+// remembered of which address a shift, a conversion, an or and a sum made a number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,18 +36,33 @@ std::optional<Translator::Described> Translator::describe() {
   const bool isWide = name == "shr.u64" || name == "shr.b64";
   if (isWide || name == "shr.u32" || name == "shr.b32")
     return getNumber(2) == 4 && from.width == (isWide ? 64 : 32)
-               ? std::optional(Described{getRegister(from.number), 0})
+               ? std::optional(Described{getRegister(from.number), 0, from.width})
                : std::nullopt;
   if (name == "cvt.u64.u32" && from.width == 32)
     return find();
-  if (name != "or.b64")
+  const bool isSum = name == "add.s64" || name == "add.u64";
+  if (!isSum && name != "or.b64")
     return std::nullopt;
   std::optional<Described> made = find();
   std::optional<uint64_t> constant = getNumber(2);
+  if (isSum) { // so many runs of 16 bytes behind the address
+    if (!made || !constant || *constant > addressBits)
+      return std::nullopt;
+    made->address = makeInteger(Op::IAdd, made->width,
+                                {made->address, words.getConstant(made->width, *constant * 16)});
+    return made;
+  }
   if (!made || !constant || *constant & addressBits)
     return std::nullopt;
   made->constants |= *constant;
   return made;
+}
+
+/// Checks that the runs of a line are exchanged by its place in a variable.
+void Translator::needSwizzledBlocks() const {
+  for (const Symbol &symbol : entry.symbols)
+    need(symbol.space != Symbol::Space::Shared || symbol.alignment >= swizzleBytes,
+         "has lines in a variable that is not aligned to 1024 bytes");
 }
 
 /// Appends what a descriptor says to the operands of a product: a pointer goes to `pointer`, the
@@ -57,15 +72,14 @@ void Translator::readDescriptor(const Operand &operand, Id &pointer, std::vector
        "has a factor that is not in workgroup memory");
   auto found = described.find(getRegister(operand.number));
   need(found != described.end(), "has a descriptor that is not made of an address and constants");
-  const auto [address, constants] = found->second;
+  const Id address = found->second.address;
+  const uint64_t constants = found->second.constants;
   const uint64_t leading = constants >> leadingShift & strideBits,
                  stride = constants >> strideShift & strideBits;
   const uint64_t all = leading << leadingShift | stride << strideShift | swizzle128 << swizzleShift;
   need(constants == all, "has a descriptor without a swizzle of 128 bytes");
   need(stride * 16 % swizzleBytes == 0, "has lines that do not lie in blocks of 1024 bytes");
-  for (const Symbol &symbol : entry.symbols)
-    need(symbol.space != Symbol::Space::Shared || symbol.alignment >= swizzleBytes,
-         "has factors in a variable that is not aligned to 1024 bytes");
+  needSwizzledBlocks();
   Id run = words.getVector(words.getInteger(32), 4);
   pointer = make(Op::ConvertUToPtr, words.getPointer(StorageClass::Workgroup, run), {address});
   strides.push_back(words.getConstant(32, leading * 16));

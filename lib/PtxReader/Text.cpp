@@ -270,7 +270,7 @@ void Parser::readParameters() {
       if (word.empty())
         fail("a parameter has no name");
       if (word == ".align")
-        readNumber();
+        symbol.alignment = int64_t(std::min<uint64_t>(readNumber(), uint64_t(1) << 20));
       else if (word.front() != '.')
         break;
       else if (uint32_t width = getTypeWidth(word.substr(1)))
@@ -278,8 +278,13 @@ void Parser::readParameters() {
     }
     name = word;
     if (accept('[')) {
+      symbol.bytes = symbol.width / 8;
       symbol.width = 0;
-      skipUntil(']');
+      const uint64_t count = readNumber();
+      if (count > uint64_t(1) << 31)
+        fail("has a parameter of 2^31 bytes or more");
+      symbol.bytes *= int64_t(count);
+      expect(']');
     }
     declareSymbol(name, symbol);
   } while (accept(','));
@@ -453,6 +458,8 @@ Operand Parser::readOperand(size_t depth) {
     skipSpace();
     if (at < text.size() && text[at] == '-')
       operand.bits += readNumber();
+    if (accept(',')) // a tensor map and coordinates
+      operand.parts.push_back(readOperand(depth + 1));
     expect(']');
     return operand;
   }

@@ -270,6 +270,7 @@ void Translator::loadParameter() {
   if (base.kind != Operand::Kind::Symbol ||
       entry.symbols[base.number].space != Symbol::Space::Param)
     fail("loads what is no parameter");
+  need(!getTensorMap(entry.symbols[base.number]), "loads a tensor map");
   if (from.bits || entry.symbols[base.number].width != type.width || hasName("v2") ||
       hasName("v4") || hasName("v8"))
     return loadPart();
@@ -383,6 +384,8 @@ void Translator::translateAtomic() {
 
 /// Translates cp.async.
 void Translator::translateCopy() {
+  if (hasName("bulk") && hasName("tensor") && !tensorMaps.empty())
+    return translateTile();
   if (!hasName("async") || hasName("bulk") || hasName("tensor"))
     refuse();
   if (hasName("commit_group") || hasName("wait_group") || hasName("wait_all")) {
@@ -538,7 +541,7 @@ void Translator::translate() {
   else if (name == "wgmma")
     translateGroupMatrix();
   else if (name == "mbarrier")
-    translateObject();
+    tensorMaps.empty() ? translateObject() : translateMBarrier();
   else if (isOneOf({"fma",        "abs",      "rcp",   "sqrt",      "rsqrt",       "sin",
                     "cos",        "lg2",      "ex2",   "tanh",      "copysign",    "testp",
                     "sad",        "popc",     "clz",   "bfind",     "fns",         "brev",

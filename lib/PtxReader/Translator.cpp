@@ -121,6 +121,12 @@ Id Translator::useSpecial(const Operand &operand, uint32_t &width) {
 /// Returns the address of a variable.
 Id Translator::useSymbol(uint32_t number, uint32_t width) {
   const Symbol &symbol = entry.symbols[number];
+  if (std::optional<size_t> map = getTensorMap(symbol)) {
+    constexpr uint64_t noAddress = uint64_t(0x7e45) << 48; // a number that no code has
+    Id address = words.getConstant(64, noAddress + *map);
+    mapOf[address] = *map;
+    return address;
+  }
   need(symbol.space != Symbol::Space::Param, "uses the address of a parameter");
   need(width >= 32, "uses an address of less than 32 bits");
   if (!variables[number]) {
@@ -224,7 +230,7 @@ void Translator::set(const Operand &to, Id value, uint32_t width, bool isSigned)
 
 /// Returns a pointer of a storage class to a type.
 Id Translator::getAddress(const Operand &operand, StorageClass storage, Id type) {
-  need(operand.kind == Operand::Kind::Address, "has no address");
+  need(operand.kind == Operand::Kind::Address && operand.parts.size() == 1, "has no address");
   const Operand &base = operand.parts[0];
   uint32_t width = base.kind == Operand::Kind::Register && base.width == 32 ? 32 : 64;
   Id address = use(base, width);
@@ -332,7 +338,7 @@ std::vector<uint32_t> Translator::run(const std::string &name) {
     labels[i] = words.makeId();
   bindings.resize(entry.symbols.size());
   for (size_t i = 0; i < entry.symbols.size(); ++i)
-    if (entry.symbols[i].space == Symbol::Space::Param)
+    if (entry.symbols[i].space == Symbol::Space::Param && !getTensorMap(entry.symbols[i]))
       bindings[i] = words.makeBinding(entry.symbols[i].parameter);
   for (uint32_t each : flow.order)
     translateBlock(each);
@@ -350,7 +356,8 @@ std::vector<uint32_t> Translator::run(const std::string &name) {
 
 std::optional<spv::Module> ptx::readEntry(std::string_view text, const std::string &name,
                                           const std::array<uint32_t, 3> &workgroup,
-                                          const std::string &where, int64_t launchMemory) {
+                                          const std::string &where, int64_t launchMemory,
+                                          const std::vector<TensorMap> &tensorMaps) {
   std::optional<Entry> found = parseEntry(text, name, where);
   if (!found)
     return std::nullopt;
@@ -361,9 +368,12 @@ std::optional<spv::Module> ptx::readEntry(std::string_view text, const std::stri
       unsized.push_back(&symbol);
   if (unsized.size() == 1) // several begin at one place
     unsized.front()->bytes = launchMemory;
+  if (!tensorMaps.empty())
+    joinWaits(entry);
   Flow flow = makeFlow(entry, where);
   std::vector<uint32_t> words =
-      Translator(entry, flow, entry.workgroup[0] ? entry.workgroup : workgroup, where).run(name);
+      Translator(entry, flow, entry.workgroup[0] ? entry.workgroup : workgroup, tensorMaps, where)
+          .run(name);
   std::vector<unsigned char> bytes(words.size() * 4);
   std::memcpy(bytes.data(), words.data(), bytes.size());
   return spv::Module(bytes, where, spv::Opcodes::Own);

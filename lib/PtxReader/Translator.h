@@ -7,7 +7,12 @@
 #include "Registers.h"
 #include "Words.h"
 
+#include "weir/Artifact/Plan.h"
+
 namespace weir::ptx {
+
+/// Makes one statement of each loop that does nothing but wait for an mbarrier.
+void joinWaits(Entry &entry);
 
 /// A number's type, "u32".
 struct NumberType {
@@ -22,9 +27,9 @@ struct NumberType {
 class Translator {
 public:
   Translator(const Entry &entry, const Flow &flow, const std::array<uint32_t, 3> &workgroup,
-             const std::string &where)
+             const std::vector<TensorMap> &tensorMaps, const std::string &where)
       : entry(entry), flow(flow), registers(entry, flow, where), workgroup(workgroup),
-        where(where) {}
+        tensorMaps(tensorMaps), where(where) {}
   std::vector<uint32_t> run(const std::string &name);
 
 private:
@@ -85,6 +90,10 @@ private:
   void translateAtomic();
   void translateBarrier();
   void translateObject();
+  void translateMBarrier();
+  void translateTile();
+  void needSwizzledBlocks() const;
+  std::optional<size_t> getTensorMap(const Symbol &symbol) const;
   void translateCopy();
   void translateMatrix();
   void translateGroupMatrix();
@@ -98,6 +107,7 @@ private:
   struct Described {
     Id address = 0;
     uint64_t constants = 0;
+    uint32_t width = 64; ///< of the address
   };
   std::optional<Described> describe();
 
@@ -105,6 +115,7 @@ private:
   const Flow &flow;
   const Registers registers;
   const std::array<uint32_t, 3> workgroup;
+  const std::vector<TensorMap> &tensorMaps;
   const std::string &where;
   Words words;
   const Statement *statement = nullptr;
@@ -117,6 +128,7 @@ private:
   std::map<Place, Id> ends, phis;
   std::vector<Place> usedPhis;
   std::map<Id, Described> described;
+  std::map<Id, size_t> mapOf; ///< addresses of tensor maps
 };
 
 } // namespace weir::ptx

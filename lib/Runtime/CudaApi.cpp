@@ -35,6 +35,7 @@ CudaFunctions openCuda() {
                 ", so it is older than CUDA 12; update NVIDIA's driver");
   WEIR_CUDA_FUNCTIONS(WEIR_LOAD)
 #undef WEIR_LOAD
+  cuda.encodeTiled = reinterpret_cast<CudaEncodeTiled>(dlsym(library, "cuTensorMapEncodeTiled"));
   DriverCall call({"loading the driver of CUDA"});
   if (CudaResult result = cuda.init(0))
     throw Error("no CUDA device found: cuInit failed: " + cuda.getResultName(result));

@@ -51,6 +51,22 @@ inline constexpr int cudaJitErrorLogBytes = 6;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaHostOnDevice = 2; ///< CU_MEMHOSTALLOC_DEVICEMAP
 
+/// What a device needs to copy boxes of a tensor (CUtensorMap), which the driver alone can read.
+struct alignas(64) CudaTensorMap {
+  unsigned char bytes[128];
+};
+inline constexpr int cudaTensorFloat16 = 6, cudaTensorBFloat16 = 9; ///< CU_TENSOR_MAP_DATA_TYPE_...
+inline constexpr int cudaTensorSwizzle128 = 3;                      ///< CU_TENSOR_MAP_SWIZZLE_128B
+inline constexpr int cudaTensorPromoteTo256 = 3; ///< CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+
+/// Makes a tensor map. Sizes, strides in bytes of all dimensions but the innermost, and the box
+/// count from the innermost dimension on.
+using CudaEncodeTiled = CudaResult (*)(CudaTensorMap *map, int type, unsigned rank,
+                                       CudaAddress address, const uint64_t *shape,
+                                       const uint64_t *strides, const uint32_t *box,
+                                       const uint32_t *elementStrides, int interleave, int swizzle,
+                                       int promotion, int outOfBoundsFill);
+
 /// The driver's functions: Weir's name, the symbol, the parameters.
 #define WEIR_CUDA_FUNCTIONS(F)                                                                     \
   F(init, "cuInit", (unsigned flags))                                                              \
@@ -104,6 +120,8 @@ struct CudaFunctions {
 #define WEIR_MEMBER(name, symbol, parameters) CudaResult(*name) parameters = nullptr;
   WEIR_CUDA_FUNCTIONS(WEIR_MEMBER)
 #undef WEIR_MEMBER
+  /// cuTensorMapEncodeTiled; null: the driver has none.
+  CudaEncodeTiled encodeTiled = nullptr;
 
   /// Checks a result. Errors: `Error` "CALL failed: NAME" unless `result` is success.
   void check(CudaResult result, const std::string &call) const;

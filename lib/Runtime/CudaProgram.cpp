@@ -37,6 +37,9 @@ CudaProgram::~CudaProgram() { gpu->waitNoThrow(); }
 
 CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &artifact) {
   const CudaFunctions &cuda = gpu->cuda;
+  if (!kernel.tensorMaps.empty() && !cuda.encodeTiled)
+    throw Error("kernel '" + kernel.name + "' has tensor maps, and libcuda.so.1 has no " +
+                "cuTensorMapEncodeTiled; update NVIDIA's driver, or compile for cuda:sm_90");
   gpu->use();
   CudaOwned<CudaModule> &module = modules[kernel.code];
   if (!module.get()) {

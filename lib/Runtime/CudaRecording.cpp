@@ -2,6 +2,8 @@
 
 #include "CudaRecording.h"
 
+#include "weir/Artifact/Error.h"
+
 #include <map>
 
 namespace weir::runtime {
@@ -47,6 +49,32 @@ CudaGraphNode GraphBuilder::join(Queue &queue) {
   return node;
 }
 
+/// Returns the tensor map of an operand at an address. Errors: `Error` if the driver refuses it.
+static CudaTensorMap encode(const CudaFunctions &cuda, const Kernel &kernel, const TensorMap &map,
+                            CudaAddress address) {
+  const size_t rank = map.shape.size();
+  std::vector<uint64_t> shape, strides;
+  std::vector<uint32_t> box, ones(rank, 1);
+  std::string sizes;
+  for (size_t i = rank; i-- > 0;) {
+    shape.push_back(uint64_t(map.shape[i]));
+    box.push_back(uint32_t(map.box[i]));
+    if (i + 1 < rank)
+      strides.push_back(uint64_t(map.getStride(i)));
+    sizes = std::to_string(map.shape[i]) + (sizes.empty() ? "" : " x ") + sizes;
+  }
+  CudaTensorMap encoded = {};
+  if (CudaResult result = cuda.encodeTiled(
+          &encoded, map.dtype == "BF16" ? cudaTensorBFloat16 : cudaTensorFloat16, unsigned(rank),
+          address, shape.data(), strides.data(), box.data(), ones.data(), /*interleave=*/0,
+          cudaTensorSwizzle128, cudaTensorPromoteTo256, /*outOfBoundsFill=*/0))
+    throw Error("the driver refuses the tensor map of operand " + std::to_string(map.operand) +
+                " of kernel '" + kernel.name + "', " + sizes + " elements at address " +
+                std::to_string(address) + ": cuTensorMapEncodeTiled: " +
+                cuda.getResultName(result) + "; compile for cuda:sm_90, which needs none");
+  return encoded;
+}
+
 CudaGraphNode GraphBuilder::addDispatch(const Command &command,
                                         const std::vector<CudaGraphNode> &after) {
   const Kernel &kernel = plan.kernels[size_t(command.kernel)];
@@ -57,6 +85,11 @@ CudaGraphNode GraphBuilder::addDispatch(const Command &command,
   std::vector<void *> parameters;
   for (CudaAddress &address : addresses)
     parameters.push_back(&address);
+  std::vector<CudaTensorMap> maps;
+  for (const TensorMap &map : kernel.tensorMaps)
+    maps.push_back(encode(cuda, kernel, map, addresses[size_t(map.operand)]));
+  for (CudaTensorMap &map : maps)
+    parameters.push_back(&map);
   CudaKernelNode launch = {};
   launch.function = functions[size_t(command.kernel)];
   launch.gridX = unsigned(command.grid[0]);

@@ -17,8 +17,10 @@ static constexpr size_t maxSteps = 1 << 24, maxDepth = 64;
 void Decoder::fail(const Instruction &instruction, const std::string &problem) const {
   if (!options.isPtx)
     module.fail(instruction.word, std::string(getName(instruction.op)) + " " + problem);
-  const size_t name = instruction.op == Op::Named || instruction.op == Op::NamedEffect       ? 0
-                      : instruction.op == Op::NamedAtomic || instruction.op == Op::CopyAsync ? 3
+  const size_t name = instruction.op == Op::Named || instruction.op == Op::NamedEffect ? 0
+                      : instruction.op == Op::NamedAtomic || instruction.op == Op::CopyAsync ||
+                              instruction.op == Op::CopyTile
+                          ? 3
                       : instruction.op == Op::GroupMatrix ? 2
                                                           : ~size_t(0);
   throw Error(where + ":" + std::to_string(instruction.source.line) + ": " +

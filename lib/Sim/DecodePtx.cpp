@@ -385,6 +385,9 @@ void Decoder::decodeOwn(const Instruction &instruction) {
     return decodeCopy(instruction);
   if (instruction.op == Op::GroupMatrix)
     return decodeGroupMatrix(instruction);
+  if (instruction.op == Op::CopyTile || instruction.op == Op::MBarrierInit ||
+      instruction.op == Op::MBarrierExpect || instruction.op == Op::MBarrierWait)
+    return decodeTile(instruction);
   const std::string name = module.getString(instruction.operands[0]);
   if (instruction.op == Op::Named)
     return decodeNamed(instruction, name);

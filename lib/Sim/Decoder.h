@@ -150,6 +150,8 @@ private:
   void decodeCopy(const Instruction &instruction);
   void decodeGroup(const Instruction &instruction, const std::string &name);
   void decodeGroupMatrix(const Instruction &instruction);
+  uint16_t addTileSite(const Instruction &instruction, size_t operand, bool reads);
+  void decodeTile(const Instruction &instruction);
   bool decodeProductOrder(const Instruction &instruction, const std::string &name);
   void emitProduct(GroupProduct product);
   void findSums(const spv::Function &function);

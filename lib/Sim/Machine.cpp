@@ -34,8 +34,8 @@ spv::Module Machine::readModule(const Kernel &kernel) const {
   std::array<uint32_t, 3> workgroup;
   std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  std::optional<spv::Module> module =
-      ptx::readEntry(text, kernel.name, workgroup, kernel.code, kernel.workgroupMemory);
+  std::optional<spv::Module> module = ptx::readEntry(text, kernel.name, workgroup, kernel.code,
+                                                     kernel.workgroupMemory, kernel.tensorMaps);
   if (!module)
     throw Error(kernel.code + ": has no entry '" + kernel.name + "'");
   return std::move(*module);

@@ -111,12 +111,15 @@ public:
   /// Whether an address is in the object of an access, or nearer to it than to others.
   bool isNear(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) const;
   void copyLate(const LateCopy &copy, Subgroup &subgroup);
+  /// Runs a step of copies of boxes. Returns false where a wait goes on.
+  bool runTile(const TileStep &tile, Subgroup &subgroup);
   void orderProducts(const GroupProduct &product, Subgroup &subgroup);
   void reportInactive(const spv::SourceLine &source, const Subgroup &subgroup, uint32_t lane);
   void reportStranger(const Meeting &meeting, const Subgroup &subgroup, uint32_t lane);
   void reportHang(const std::string &name, const spv::SourceLine &source, const Subgroup &subgroup,
                   uint32_t lane, uint32_t missing);
   void reportUnreachable(const Subgroup &subgroup);
+  void reportPhase(const Subgroup &subgroup);
   void reportEndless();
 
   Machine &machine;
@@ -147,6 +150,7 @@ private:
     std::array<unsigned char, 16> data = {};
     uint32_t group = 0; ///< of its lane
     bool hasLanded = false;
+    std::vector<unsigned char> box; ///< of a copy of a box, in place of `data`
   };
   void startCopy(const LateCopy &copy, Subgroup &subgroup, uint32_t lane);
   void land(Pending &copy, const Subgroup &subgroup, uint32_t lane);
@@ -155,13 +159,28 @@ private:
   std::vector<uint32_t> landing; ///< by cell of `memory`: 1 + index of the copy that lands there
   size_t numPending = 0;         ///< that have not landed
 
+  struct MBarrier {
+    bool parity = false;     ///< of the phase that goes on
+    bool hasArrived = false; ///< whether its one arrival took place
+    int64_t left = 0;        ///< bytes that are expected and not copied
+    std::vector<uint32_t> copies;
+  };
+  void touchMBarrier(const TileStep &tile, const Subgroup &subgroup, uint32_t lane);
+  std::vector<unsigned char> readBox(const TileStep &tile, const Subgroup &subgroup, uint32_t lane);
+  void startTile(const TileStep &tile, Subgroup &subgroup, uint32_t lane);
+  void landTile(Pending &copy);
+  bool endPhase(const TileStep &tile, MBarrier &mbarrier);
+  void wake();
+  std::map<int64_t, MBarrier> mbarriers; ///< by byte
+
   std::vector<float> readFactor(const GroupProduct &product, size_t side, const Subgroup &subgroup,
                                 uint32_t first, uint32_t count, Subgroup::OpenProduct &open);
   void addProduct(const GroupProduct &product, Subgroup &subgroup);
   void checkReaders(int64_t cell, const Now &touch);
   void noteWrite(int64_t cell, const Touch &touch);
-  // Of programs with products. By cell: the number of products that read it, the last of them, and
-  // the number of fences that its writer had passed. By invocation: the fences that it passed.
+  // Of programs with products or copies of boxes. By cell: the number of products that read it, the
+  // last of them, and the number of fences that its writer had passed. By invocation: the fences
+  // that it passed.
   std::vector<uint32_t> reading, writtenAt, fences;
   std::vector<Touch> readers;
 };

@@ -188,6 +188,17 @@ struct GroupProduct {
   spv::SourceLine source;
 };
 
+/// A copy of a box of a tensor that has not landed, and the mbarriers that count the bytes of such.
+struct TileStep {
+  enum class Kind { Init, Expect, Copy, Wait } kind = Kind::Copy;
+  uint16_t mbarrier = 0, from = 0, to = 0; ///< sites; `from` and `to` of a copy
+  int64_t number = 0; ///< Expect: bytes; Copy: bytes of an element; Wait: the phase's parity
+  std::vector<int64_t> shape, box;   ///< Copy: elements, the innermost dimension first
+  std::vector<Register> coordinates; ///< Copy: of the box
+  std::string name;
+  spv::SourceLine source;
+};
+
 /// Lanes that a subgroup's reduction combines for each lane.
 enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
@@ -206,6 +217,7 @@ struct Program {
   std::vector<CooperativeStep> cooperatives;
   std::vector<LateCopy> copies;
   std::vector<GroupProduct> products;
+  std::vector<TileStep> tiles;
   bool isWarp = false;      ///< whether its lanes need not run in lockstep
   bool syncsWarps = false;  ///< whether it has barriers of a warp
   bool hasReadOnly = false; ///< whether a load goes by a path that sees no writes

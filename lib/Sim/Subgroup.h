@@ -30,7 +30,7 @@ inline constexpr uint32_t maxLanes = 64;
 
 class Subgroup {
 public:
-  enum class State { Ready, AtBarrier, Done };
+  enum class State { Ready, AtBarrier, AtPhase, Done };
 
   explicit Subgroup(const Program &program);
 
@@ -53,6 +53,11 @@ public:
       lane(uint32_t(std::countr_zero(rest)));
   }
   void halve();
+  /// Waits for a phase of an mbarrier; then this step runs again.
+  void waitForPhase() {
+    --step;
+    stop(State::AtPhase);
+  }
   Mask getLiving() const { return all & ~exited; }
   /// Orders the accesses of the current lanes so far before those that follow.
   void orderLanes();
@@ -137,7 +142,7 @@ private:
 };
 
 /// Return steps that use more than registers: `number` is an index into the program's accesses,
-/// barriers, meetings, matrices, copies or products.
+/// barriers, meetings, matrices, copies, products or tiles.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();
 StepFunction getMeetingStep();
@@ -145,6 +150,7 @@ StepFunction getMatrixStep();
 StepFunction getCooperativeStep();
 StepFunction getCopyStep();
 StepFunction getProductStep();
+StepFunction getTileStep();
 /// Returns a step that makes the lanes that execute it now, as bits.
 StepFunction getActiveStep();
 /// Returns a step whose `a` is the value, `b` a lane's number or distance, and `c` is 1 for 64

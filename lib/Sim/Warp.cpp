@@ -188,6 +188,12 @@ void Subgroup::reportStuck() {
         product.name, product.source, *this, uint32_t(std::countr_zero(first.mask)),
         uint32_t(std::countr_zero(first.members & getLiving() & ~first.mask)));
   }
+  if (at.run == getTileStep()) {
+    const TileStep &tile = program.tiles[number];
+    return workgroup->reportHang(
+        tile.name, tile.source, *this, uint32_t(std::countr_zero(first.mask)),
+        uint32_t(std::countr_zero(first.members & getLiving() & ~first.mask)));
+  }
   const bool isMatrix = at.run == getMatrixStep();
   workgroup->reportHang(isMatrix ? program.matrices[number].name : program.meetings[number].name,
                         isMatrix ? program.matrices[number].source

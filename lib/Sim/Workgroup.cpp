@@ -30,13 +30,14 @@ void Workgroup::start(DispatchRun &of, uint64_t index) {
   turn = storagePhase = memoryPhase = 0;
   pending.clear();
   numPending = 0;
-  if (!program.copies.empty())
+  if (!program.copies.empty() || !program.tiles.empty())
     landing.assign(cells.size(), 0);
-  if (!program.products.empty()) {
+  mbarriers.clear();
+  if (!program.products.empty() || !program.tiles.empty()) {
     reading.assign(cells.size(), 0);
     writtenAt.assign(cells.size(), 0);
     readers.assign(cells.size(), Touch());
-    fences.assign(program.localSize[0] * program.localSize[1] * program.localSize[2], 0);
+    fences.assign(program.localSize[0] * program.localSize[1] * program.localSize[2], 1);
   }
   std::fill(memory.begin(), memory.end(), poison);
   std::fill(cells.begin(), cells.end(), Cell());
@@ -89,9 +90,14 @@ void Workgroup::meet() {
   for (const auto &subgroup : subgroups) {
     if (subgroup->state == Subgroup::State::Ready)
       return;
+    if (subgroup->state == Subgroup::State::AtPhase)
+      continue;
     if (subgroup->state == Subgroup::State::AtBarrier)
       atBarrier = subgroup.get();
   }
+  for (const auto &subgroup : subgroups)
+    if (subgroup->state == Subgroup::State::AtPhase)
+      return reportPhase(*subgroup);
   if (!atBarrier) {
     over = true;
     return;
@@ -410,6 +416,15 @@ void Workgroup::reportHang(const std::string &name, const spv::SourceLine &sourc
                          name + " for thread " +
                          std::to_string(subgroup.firstInvocation + missing) +
                          ", which its mask names and which waits elsewhere");
+  abandon();
+}
+
+/// Reports that nobody ends the phase of an mbarrier that a subgroup waits for.
+void Workgroup::reportPhase(const Subgroup &subgroup) {
+  machine.reportCode(ReportKind::Hang, *dispatch, number, {},
+                     "thread " + std::to_string(subgroup.firstInvocation) +
+                         " waits for a phase of an mbarrier that does not end: its bytes are not "
+                         "expected, or not all of them are copied");
   abandon();
 }
 

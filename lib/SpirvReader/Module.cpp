@@ -661,6 +661,8 @@ void Reader::readInFunction(const Instruction &instruction) {
       instruction.op != Op::ControlBarrier && instruction.op != Op::MemoryBarrier &&
       instruction.op != Op::SelectionMerge && instruction.op != Op::LoopMerge &&
       instruction.op != Op::NamedEffect && instruction.op != Op::CopyAsync &&
+      instruction.op != Op::CopyTile && instruction.op != Op::MBarrierInit &&
+      instruction.op != Op::MBarrierExpect && instruction.op != Op::MBarrierWait &&
       instruction.op != Op::CooperativeMatrixStoreKHR && !isTerminator(instruction.op))
     fail(instruction, "is not allowed inside a function");
   std::vector<Instruction> &before = block->instructions;

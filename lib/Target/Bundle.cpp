@@ -397,6 +397,14 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
   llvm::copy(workgroup.asArrayRef(), kernel.workgroup.begin());
   if (auto bytes = binary->getAttrOfType<IntegerAttr>(schedule::launchMemoryAttrName))
     kernel.workgroupMemory = bytes.getInt();
+  auto maps = binary->getAttrOfType<ArrayAttr>(schedule::tensorMapsAttrName);
+  for (Attribute attribute : maps ? maps.getValue() : ArrayRef<Attribute>()) {
+    auto map = cast<DictionaryAttr>(attribute);
+    kernel.tensorMaps.push_back({map.getAs<IntegerAttr>("operand").getInt(),
+                                 map.getAs<TypeAttr>("type").getValue().isBF16() ? "BF16" : "F16",
+                                 map.getAs<DenseI64ArrayAttr>("shape").asArrayRef().vec(),
+                                 map.getAs<DenseI64ArrayAttr>("box").asArrayRef().vec()});
+  }
   for (auto [index, attribute] : llvm::enumerate(operands)) {
     auto operand = dyn_cast<DictionaryAttr>(attribute);
     auto effect = operand ? operand.getAs<schedule::EffectAttr>("effect") : nullptr;

@@ -48,13 +48,14 @@ static std::string findInstructionError(ArrayRef<StringRef> opcode) {
 
 std::optional<std::string> weir::findPtxError(StringRef text, const Profile &profile,
                                               StringRef entryPoint, unsigned operands,
-                                              ArrayRef<int32_t> workgroup, bool hasLaunchMemory) {
+                                              ArrayRef<int32_t> workgroup, bool hasLaunchMemory,
+                                              unsigned tensorMaps) {
   StringRef version = StringRef(profile.api);
   version.consume_front("ptx");
   std::string target = profile.getChip();
   std::string size = llvm::formatv("{0}, {1}, {2}", workgroup[0], workgroup[1], workgroup[2]);
   StringRef foundVersion, foundTarget, foundEntry, foundSize;
-  unsigned entries = 0, parameters = 0, launchMemories = 0;
+  unsigned entries = 0, parameters = 0, launchMemories = 0, maps = 0;
   for (StringRef rest = text; !rest.empty();) {
     StringRef line;
     std::tie(line, rest) = rest.split('\n');
@@ -68,6 +69,8 @@ std::optional<std::string> weir::findPtxError(StringRef text, const Profile &pro
       foundEntry = line.take_until([](char c) { return c == '('; });
     } else if (line.starts_with(".param .u64 "))
       ++parameters;
+    else if (line.starts_with(".param .align 64 .b8 ") && line.trim(",").ends_with("[128]"))
+      ++maps;
     else if (line.starts_with(".param "))
       return "a parameter is not an address: " + line.str();
     else if (line.consume_front(".reqntid "))
@@ -95,6 +98,8 @@ std::optional<std::string> weir::findPtxError(StringRef text, const Profile &pro
         .str();
   if (parameters != operands)
     return llvm::formatv("it has {0} parameters for {1} operands", parameters, operands).str();
+  if (maps != tensorMaps)
+    return llvm::formatv("it has {0} tensor maps, expected {1}", maps, tensorMaps).str();
   if (foundSize != size)
     return llvm::formatv("its workgroup is '{0}', not '{1}'", foundSize, size).str();
   return std::nullopt;

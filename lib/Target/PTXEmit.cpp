@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backend.h"
+#include "PTXGroups.h"
 
-#include "dialects/Schedule/Schedule.h"
 #include "weir/Target/Ptx.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -146,77 +146,6 @@ LogicalResult LowerMmaOfBf16::matchAndRewrite(nvgpu::MmaSyncOp op, OpAdaptor ada
   return success();
 }
 
-namespace {
-/// Lowers products of four subgroups to wgmma. Descriptors are made beside it, so that readers of
-/// the text know which addresses they are of.
-class LowerGroupProduct : public ConvertOpToLLVMPattern<schedule::GroupProductOp> {
-public:
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult matchAndRewrite(schedule::GroupProductOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override;
-};
-} // namespace
-
-/// Returns the constant part of a descriptor: the strides, and lines of 128 bytes whose runs are
-/// exchanged. Source: PTX ISA, "Matrix Descriptor Format" of wgmma.
-static uint64_t getDescriptor(int64_t along, int64_t across) {
-  constexpr uint64_t swizzle128 = uint64_t(1) << 62;
-  return swizzle128 | uint64_t(along / 16) << 16 | uint64_t(across / 16) << 32;
-}
-
-LogicalResult LowerGroupProduct::matchAndRewrite(schedule::GroupProductOp op, OpAdaptor adaptor,
-                                                 ConversionPatternRewriter &rewriter) const {
-  Location loc = op.getLoc();
-  Type word = rewriter.getI32Type(), sum = rewriter.getF32Type();
-  const int64_t count = op.getSums().getType().getNumElements();
-  auto getAddress = [&](TypedValue<MemRefType> memref, Value converted, Value index) -> Value {
-    Value pointer = getStridedElementPtr(rewriter, loc, memref.getType(), converted, {index});
-    return LLVM::PtrToIntOp::create(rewriter, loc, rewriter.getI64Type(), pointer);
-  };
-  auto getIndex = [&](int64_t i) -> Value {
-    return LLVM::ConstantOp::create(rewriter, loc, word, i);
-  };
-  SmallVector<Value> operands = {
-      getAddress(op.getRows(), adaptor.getRows(), adaptor.getRow()),
-      getAddress(op.getColumns(), adaptor.getColumns(), adaptor.getColumn())};
-  std::string sums, outputs, inputs;
-  for (int64_t i = 0; i < count; ++i) {
-    operands.push_back(
-        LLVM::ExtractElementOp::create(rewriter, loc, adaptor.getSums(), getIndex(i)));
-    sums += llvm::formatv("{0}${1}", i ? ", " : "", i).str();
-    outputs += "=f,";
-    inputs += llvm::formatv(",{0}", i).str();
-  }
-  ArrayRef<int64_t> strides = op.getStrides();
-  const bool isBHalf = op.getRows().getType().getElementType().isBF16();
-  std::string text = "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, 1, 0;\n";
-  for (auto [name, operand, along, across] :
-       {std::tuple("a", count, strides[0], strides[1]), {"b", count + 1, strides[2], strides[3]}})
-    text += llvm::formatv("\tshr.u64 {0}, ${1}, 4;\n\tor.b64 {0}, {0}, {2};\n", name, operand,
-                          getDescriptor(along, across))
-                .str();
-  text += llvm::formatv("\twgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} ", 2 * count,
-                        isBHalf ? "bf16" : "f16")
-              .str();
-  text += "{" + sums + "}, a, b, p, 1, 1, " + (op.getTransposesRows() ? "1" : "0") + ", " +
-          (op.getTransposesColumns() ? "1" : "0") + ";\n\t}";
-  auto added = LLVM::InlineAsmOp::create(
-      rewriter, loc,
-      LLVM::LLVMStructType::getLiteral(op.getContext(), SmallVector<Type>(count, sum)), operands,
-      text, outputs + "l,l" + inputs + ",~{memory}", /*has_side_effects=*/true,
-      /*is_align_stack=*/false, LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(op.getContext(), LLVM::AsmDialect::AD_ATT),
-      /*operand_attrs=*/ArrayAttr());
-  Value result = LLVM::PoisonOp::create(rewriter, loc, op.getResult().getType());
-  for (int64_t i = 0; i < count; ++i)
-    result = LLVM::InsertElementOp::create(
-        rewriter, loc, result, LLVM::ExtractValueOp::create(rewriter, loc, added.getRes(), i),
-        getIndex(i));
-  rewriter.replaceOp(op, result);
-  return success();
-}
-
 LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
@@ -236,7 +165,7 @@ LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
   populateNVGPUToNVVMConversionPatterns(types, patterns);
   patterns.add<LowerMmaOfBf16>(types, PatternBenefit(2));
-  patterns.add<LowerGroupProduct>(types);
+  populateGroupPatterns(types, patterns);
   populateVectorToLLVMConversionPatterns(types, patterns);
   ub::populateUBToLLVMConversionPatterns(types, patterns);
   LLVMConversionTarget legality(*context);
@@ -256,6 +185,23 @@ static void declareLaunchMemory(gpu::GPUModuleOp module) {
     variable.setLinkage(LLVM::Linkage::External);
     variable.setAlignment(alignment);
   }
+}
+
+/// Declares that tensor maps, the only parameters that point anywhere, are passed as they are and
+/// stay.
+static void declareTensorMaps(gpu::GPUModuleOp module) {
+  constexpr int64_t bytes = 128, alignment = 64;
+  Builder b(module.getContext());
+  Type map = LLVM::LLVMArrayType::get(b.getI8Type(), bytes);
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    for (unsigned i = 0; !function.isExternal() && i < function.getNumArguments(); ++i) {
+      auto type = dyn_cast<LLVM::LLVMPointerType>(function.getArgument(i).getType());
+      if (!type || type.getAddressSpace() != 0)
+        continue;
+      function.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(map));
+      function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
+      function.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(), b.getUnitAttr());
+    }
 }
 
 /// Declares that a workgroup has exactly the invocations that the kernel was made for.
@@ -278,6 +224,7 @@ FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline run
     return failure();
   requireWorkgroup(module);
   declareLaunchMemory(module);
+  declareTensorMaps(module);
   FailureOr<BackendCode> code = translateForBackend(module, *machine);
   if (failed(code))
     return failure();

@@ -113,7 +113,8 @@ std::string PtxGate::findOperationError(Operation *op) {
                      " has " + std::to_string(profile.sm)
                : "";
   if (isa<schedule::GroupProductOp, NVVM::WgmmaFenceAlignedOp, NVVM::WgmmaGroupSyncAlignedOp,
-          NVVM::WgmmaWaitGroupSyncOp>(op))
+          NVVM::WgmmaWaitGroupSyncOp, schedule::TileCopyOp, schedule::MBarrierInitOp,
+          schedule::MBarrierExpectOp, schedule::MBarrierWaitOp>(op))
     return profile.isSmExact ? ""
                              : name + " needs target cuda:sm_90a; target " + profile.name +
                                    " is of " + profile.getChip();

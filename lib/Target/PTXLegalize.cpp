@@ -75,6 +75,52 @@ int64_t weir::getLaunchMemory(gpu::GPUFuncOp kernel) {
   return bytes > maxDeclaredMemory || kernel.walk(isProduct).wasInterrupted() ? bytes : 0;
 }
 
+/// Calls a function with each copy of a box, and the number of its tensor map. Copies of equal
+/// boxes of an operand share a map.
+static SmallVector<schedule::TileCopyOp>
+numberTensorMaps(gpu::GPUFuncOp kernel,
+                 function_ref<void(schedule::TileCopyOp, size_t number)> visit) {
+  SmallVector<schedule::TileCopyOp> maps;
+  kernel.walk([&](schedule::TileCopyOp copy) {
+    auto *same = llvm::find_if(maps, [&](schedule::TileCopyOp other) {
+      return other.getOperand() == copy.getOperand() && other.getShape() == copy.getShape() &&
+             other.getBox() == copy.getBox();
+    });
+    const size_t number = same - maps.begin();
+    if (same == maps.end())
+      maps.push_back(copy);
+    visit(copy, number);
+  });
+  return maps;
+}
+
+ArrayAttr weir::getTensorMaps(gpu::GPUFuncOp kernel) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> maps;
+  for (schedule::TileCopyOp copy : numberTensorMaps(kernel, [](schedule::TileCopyOp, size_t) {})) {
+    const unsigned operand = cast<BlockArgument>(copy.getOperand()).getArgNumber();
+    maps.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("operand", b.getI64IntegerAttr(operand)),
+         b.getNamedAttr("type", TypeAttr::get(copy.getOperand().getType().getElementType())),
+         b.getNamedAttr("shape", copy.getShapeAttr()), b.getNamedAttr("box", copy.getBoxAttr())}));
+  }
+  return b.getArrayAttr(maps);
+}
+
+/// Makes the tensor maps parameters behind the operands, and names them where boxes are copied.
+static void addTensorMaps(gpu::GPUFuncOp kernel) {
+  const unsigned first = kernel.getNumArguments();
+  SmallVector<std::pair<schedule::TileCopyOp, size_t>> copies;
+  const size_t count = numberTensorMaps(kernel, [&](schedule::TileCopyOp copy, size_t number) {
+                         copies.emplace_back(copy, number);
+                       }).size();
+  auto type = LLVM::LLVMPointerType::get(kernel.getContext());
+  for (size_t i = 0; i < count; ++i)
+    (void)kernel.insertArgument(first + i, type, DictionaryAttr(), kernel.getLoc());
+  for (auto [copy, number] : copies)
+    copy.getMapMutable().assign(kernel.getArgument(first + number));
+}
+
 /// Makes all variables of workgroup memory parts of the one that the launch gives the kernel.
 static void joinWorkgroupMemory(gpu::GPUFuncOp kernel) {
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
@@ -167,6 +213,7 @@ void weir::legalizeForPtx(gpu::GPUFuncOp kernel, const Profile &profile) {
   patterns.add<Limit, WidenBrainFloats>(kernel.getContext());
   (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
 
+  addTensorMaps(kernel);
   if (getLaunchMemory(kernel))
     return joinWorkgroupMemory(kernel);
   // Upstream aligns to the element, LLVM then makes vector accesses of scalars.

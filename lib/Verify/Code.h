@@ -69,12 +69,14 @@ private:
   void follow(const Kernel &kernel, const spv::Launch &launch, KernelCode &code);
 
   using Key = std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t, size_t,
-                         std::array<int64_t, 3>, int64_t>;
+                         std::array<int64_t, 3>, int64_t, std::vector<TensorMap>>;
   const Artifact &artifact;
   std::map<Key, std::unique_ptr<KernelCode>> known;
   std::map<size_t, KernelCode> unread; ///< beyond the limit, by number of operands
-  /// By code; for text, by entry, workgroup and workgroup memory as well.
-  std::map<std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t>, ReadModule>
+  /// By code; for text, by entry and how that is launched as well.
+  std::map<
+      std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t, std::vector<TensorMap>>,
+      ReadModule>
       modules;
   std::map<std::string, spv::Validity> validities; ///< by code: its target has one profile
 };

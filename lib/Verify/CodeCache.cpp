@@ -28,7 +28,7 @@ std::string KernelCode::describe(uint32_t word, const spv::SourceLine &source) c
 const KernelCode &CodeCache::get(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                                  const Profile &profile) {
   Key key(kernel.code, kernel.name, grid, profile.subgroupSize, kernel.operands.size(),
-          kernel.workgroup, kernel.workgroupMemory);
+          kernel.workgroup, kernel.workgroupMemory, kernel.tensorMaps);
   if (known.size() >= maxLaunches && !known.contains(key)) {
     KernelCode &code = unread[kernel.operands.size()];
     code.problem = "the plans run more than " + std::to_string(maxLaunches) + " kernels and grids";
@@ -96,9 +96,11 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
 /// Reads the code of a kernel once. The module is null if it has no such entry, or is unreadable.
 const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
   const bool isText = kernel.code.ends_with(".ptx");
-  auto [place, isNew] = modules.try_emplace(
-      isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup, kernel.workgroupMemory)
-             : std::tuple(kernel.code, std::string(), std::array<int64_t, 3>(), int64_t(0)));
+  auto [place, isNew] =
+      modules.try_emplace(isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup,
+                                              kernel.workgroupMemory, kernel.tensorMaps)
+                                 : std::tuple(kernel.code, std::string(), std::array<int64_t, 3>(),
+                                              int64_t(0), std::vector<TensorMap>()));
   ReadModule &read = place->second;
   if (isNew) {
     const std::vector<unsigned char> &bytes = artifact.code.at(kernel.code);
@@ -107,8 +109,8 @@ const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
         std::array<uint32_t, 3> workgroup;
         std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
         std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-        if (auto module =
-                ptx::readEntry(text, kernel.name, workgroup, kernel.code, kernel.workgroupMemory))
+        if (auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code,
+                                         kernel.workgroupMemory, kernel.tensorMaps))
           read.module = std::make_unique<spv::Module>(std::move(*module));
       } else {
         read.module = std::make_unique<spv::Module>(bytes, kernel.code);

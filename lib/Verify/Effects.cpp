@@ -303,10 +303,11 @@ static void checkMemory(const Subject &subject, const Launch &launch, spv::Memor
     facts.taken.push_back("that no two invocations race for " + name + getReason(launch));
 }
 
-/// Checks that registers of products of matrices are used only when these have ended.
+/// Checks that registers of products of matrices are used only when these have ended, and mbarriers
+/// phase by phase.
 static void checkRegisters(const Subject &subject, const Launch &launch, Facts &facts) {
   const spv::AddressMap &map = *launch.code.map;
-  if (!map.hasProducts)
+  if (!map.hasProducts && !map.hasTiles)
     return;
   for (const spv::RegisterHazard &hazard : map.registerHazards) {
     const std::string where = launch.code.describe(hazard.word, hazard.source);

@@ -291,6 +291,9 @@ std::string verifier::checkLimits(const Subject &subject) {
           " of workgroup memory, the target has " + std::to_string(profile.workgroupMemory) +
           "; compile it for a profile with a larger workgroup_memory, if the "
           "device has it, or with a smaller matrix_slab or matrix_stages"};
+    if (constexpr int64_t firstSm = 90; !kernel.tensorMaps.empty() && profile.sm < firstSm)
+      throw Counterexample{"@" + kernel.name + " has tensor maps, which GPUs have from sm_90 on; " +
+                           "the target is of " + profile.getChip()};
     if (int64_t(kernel.operands.size()) > profile.storageBuffersPerStage)
       throw Counterexample{"@" + kernel.name + " binds " + count(kernel.operands.size(), "buffer") +
                            ", the target has " + std::to_string(profile.storageBuffersPerStage)};

@@ -53,6 +53,8 @@ static int64_t getAlignment(Value operand) {
     else if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(user); copy && copy.getSrc() == operand)
       alignment = std::max<int64_t>(alignment, copy.getDstElementsAttr().getInt() *
                                                    type.getElementTypeBitWidth() / 8);
+    else if (isa<schedule::TileCopyOp>(user)) // as a tensor map needs it
+      alignment = std::max<int64_t>(alignment, 16);
   return alignment;
 }
 
@@ -103,8 +105,9 @@ static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, InPlace
                                       ArrayRef<Attribute>{*object});
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
-  if (Attribute bytes = kernel->getAttr(schedule::launchMemoryAttrName))
-    result->setAttr(schedule::launchMemoryAttrName, bytes);
+  for (StringRef name : {schedule::launchMemoryAttrName, schedule::tensorMapsAttrName})
+    if (Attribute stated = kernel->getAttr(name))
+      result->setAttr(name, stated);
   result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
   result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, proofs));
   return success();

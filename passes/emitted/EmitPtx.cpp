@@ -45,6 +45,9 @@ void EmitPtx::runOnOperation() {
     if (launchMemory)
       kernel->setAttr(schedule::launchMemoryAttrName,
                       Builder(&getContext()).getI64IntegerAttr(launchMemory));
+    const ArrayAttr tensorMaps = getTensorMaps(kernel);
+    if (!tensorMaps.empty())
+      kernel->setAttr(schedule::tensorMapsAttrName, tensorMaps);
     legalizeForPtx(copy, *profile);
     FailureOr<std::string> text = emitter->emit(
         module, [&](OpPassManager &pipeline, Operation *op) { return runPipeline(pipeline, op); });
@@ -52,7 +55,7 @@ void EmitPtx::runOnOperation() {
       return kernel.emitError() << "kernel @" << kernel.getName() << " has no lowering to PTX";
     if (std::optional<std::string> error =
             findPtxError(*text, *profile, kernel.getName(), kernel.getNumArguments(),
-                         *kernel.getKnownBlockSize(), launchMemory > 0))
+                         *kernel.getKnownBlockSize(), launchMemory > 0, tensorMaps.size()))
       return kernel.emitError() << "kernel @" << kernel.getName()
                                 << " became wrong PTX: " << *error;
     return gpu::ObjectAttr::get(emitter->getTarget(), gpu::CompilationTarget::Assembly,

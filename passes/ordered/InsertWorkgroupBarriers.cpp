@@ -22,6 +22,12 @@ struct InsertWorkgroupBarriers
     : weir::impl::InsertWorkgroupBarriersPassBase<InsertWorkgroupBarriers> {
   using InsertWorkgroupBarriersPassBase::InsertWorkgroupBarriersPassBase;
 
+  /// Waits and fences are of these.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    InsertWorkgroupBarriersPassBase::getDependentDialects(registry);
+    registry.insert<nvgpu::NVGPUDialect, NVVM::NVVMDialect>();
+  }
+
   void runOnOperation() override {
     auto isAny = [](gpu::GPUFuncOp, const DenseSet<Operation *> &) { return true; };
     bool isChanged = false;

@@ -488,6 +488,8 @@ def prove_limits(plan):
              f"kernel {k} has {kernel['workgroup']} invocations, more than {most}")
         need(kernel.get("workgroup_memory", 0) <= plan.profile["workgroup_memory"],
              f"kernel {k} is launched with more workgroup memory than the target has")
+        need("tensor_maps" not in kernel or plan.profile["sm"] >= 90,
+             f"kernel {k} has tensor maps, which GPUs have from sm_90 on")
         need(len(kernel["operands"]) <= slots, f"kernel {k} has more than {slots} operands")
     for d, dispatch in enumerate(plan.dispatches):
         need(all(1 <= n <= m for n, m in zip(dispatch["grid"], plan.profile["max_grid"])),

@@ -172,6 +172,28 @@ COMMANDS = {
     "wait": record(optional=["queue"], command=string, queue=queue, signal=index)}
 
 
+def tensor_map(value, place):
+    record(operand=index, dtype=one_of("BF16", "F16"), shape=array(number(1, 2**31 - 1), least=2),
+           box=array(number(1, 256)))(value, place)
+    shape, box = value["shape"], value["box"]
+    need(len(shape) <= 5 and len(box) == len(shape), f"{place} has more than 5 sizes, or a box of other than {len(shape)}")
+    need(box[-1] == 64, f"{place} has a box with lines of other than 128 bytes")
+    need(shape[-1] % 8 == 0, f"{place} has rows of no multiple of 16 bytes")
+    need(2 * prod(shape) < 2**40, f"{place} has 2^40 bytes or more")
+
+
+def kernel(value, place):
+    record(optional=["in_place", "workgroup_memory", "tensor_maps"], name=name, code=string, workgroup=triple,
+           workgroup_memory=number(1, 2**31 - 1), in_place=array(row(index, index)), operands=array(kernel_operand),
+           tensor_maps=array(tensor_map))(value, place)
+    for i, each in enumerate(value.get("tensor_maps", ())):
+        need(each["operand"] < len(value["operands"]), f"{place}.tensor_maps[{i}] is of no operand")
+        operand = value["operands"][each["operand"]]
+        need(operand["access"] == "read" and operand["alignment"] % 16 == 0
+             and 2 * prod(each["shape"]) <= operand["bytes"],
+             f"{place}.tensor_maps[{i}] is of an operand that is not read alone, not aligned to 16 bytes, or too short")
+
+
 def command(value, place):
     kind = value.get("command") if type(value) is dict else None
     need(type(kind) is str and kind in COMMANDS, f"{place} is not a command")
@@ -185,11 +207,7 @@ PLAN = record(
     values=array(row(string, size)), argument_values=array(number(-1)),
     result_values=array(number(-1)),
     slots=array(slot),
-    kernels=array(record(
-        optional=["in_place", "workgroup_memory"], name=name, code=string, workgroup=triple,
-        workgroup_memory=number(1, 2**31 - 1),
-        in_place=array(row(index, index)),
-        operands=array(kernel_operand))),
+    kernels=array(kernel),
     commands=array(command))
 
 

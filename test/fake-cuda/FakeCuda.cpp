@@ -23,7 +23,7 @@ struct CudaModuleObject {
 };
 struct CudaFunctionObject {
   std::string name;
-  size_t parameters = 0;
+  size_t parameters = 0, maps = 0;
   int shared = 49152; ///< bytes that a launch may ask for
 };
 struct CudaGraphNodeObject {
@@ -277,6 +277,9 @@ FAKE(cuModuleGetFunction, CudaFunction *function, CudaModule module, const char 
   size_t end = module->text.find(')', at);
   while ((at = module->text.find(".param .u64", at + 1)) < end)
     ++found->parameters;
+  for (at = module->text.find(".entry " + std::string(name) + "(");
+       (at = module->text.find("[128]", at + 1)) < end;)
+    ++found->maps;
   *function = state().functions.emplace_back(std::move(found)).get();
   return 0;
 }
@@ -325,8 +328,25 @@ FAKE(cuGraphAddKernelNode, CudaGraphNode *node, CudaGraph graph, const CudaGraph
   for (size_t i = 0; i < kernel->function->parameters; ++i)
     state().log << (i ? ", " : "")
                 << print(*static_cast<const CudaAddress *>(kernel->parameters[i]));
+  for (size_t i = 0; i < kernel->function->maps; ++i)
+    state().log << "; map "
+                << static_cast<const CudaTensorMap *>(
+                       kernel->parameters[kernel->function->parameters + i])
+                       ->bytes;
   state().log << ") after " << print(after, count) << "\n";
   return 0;
+}
+FAKE(cuTensorMapEncodeTiled, CudaTensorMap *map, int type, unsigned rank, CudaAddress address,
+     const uint64_t *shape, const uint64_t *strides, const uint32_t *box, const uint32_t *, int,
+     int swizzle, int, int) {
+  BEGIN("cuTensorMapEncodeTiled");
+  std::string text =
+      print(address) + " type " + std::to_string(type) + " swizzle " + std::to_string(swizzle);
+  for (unsigned i = 0; i < rank; ++i)
+    text += " " + std::to_string(shape[i]) + (i ? "@" + std::to_string(strides[i - 1]) : "") + "/" +
+            std::to_string(box[i]);
+  std::strncpy(reinterpret_cast<char *>(map->bytes), text.c_str(), sizeof(map->bytes) - 1);
+  return address % 16 ? 1 : 0;
 }
 FAKE(cuGraphAddEmptyNode, CudaGraphNode *node, CudaGraph graph, const CudaGraphNode *after,
      size_t count) {

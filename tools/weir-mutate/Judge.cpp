@@ -55,7 +55,8 @@ static spv::Module readCode(const Artifact &artifact, const Kernel &kernel) {
   std::string_view text(reinterpret_cast<const char *>(code.data()), code.size());
   std::array<uint32_t, 3> workgroup;
   std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
-  auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code, kernel.workgroupMemory);
+  auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code, kernel.workgroupMemory,
+                               kernel.tensorMaps);
   if (!module)
     throw Error(kernel.code + ": has no entry \"" + kernel.name + "\"");
   return std::move(*module);

@@ -63,10 +63,10 @@ struct ReadCode {
 static ReadCode readText(std::string_view text, const std::string &entry,
                          const std::array<uint32_t, 3> &workgroup, const std::string &where,
                          const model::Device &device, const std::string &ptxas,
-                         int64_t launchMemory = 0) {
+                         int64_t launchMemory = 0, const std::vector<TensorMap> &tensorMaps = {}) {
   ReadCode code;
   try {
-    code.module = ptx::readEntry(text, entry, workgroup, where, launchMemory);
+    code.module = ptx::readEntry(text, entry, workgroup, where, launchMemory, tensorMaps);
     if (!code.module)
       code.problem = where + ": has no entry point \"" + entry + "\"";
   } catch (const Error &error) {
@@ -84,7 +84,8 @@ static ReadCode readKernel(const Artifact &artifact, const Kernel &kernel,
     std::array<uint32_t, 3> workgroup;
     std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
     return readText({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, kernel.name,
-                    workgroup, kernel.code, device, ptxas, kernel.workgroupMemory);
+                    workgroup, kernel.code, device, ptxas, kernel.workgroupMemory,
+                    kernel.tensorMaps);
   }
   ReadCode code;
   code.unassembled = "only ptxas says how many registers code takes, and it is not for SPIR-V";

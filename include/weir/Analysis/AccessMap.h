@@ -62,8 +62,8 @@ struct MemoryAccess {
   /// Whether it is made at some time between the instruction, a copy that is asynchronous, and the
   /// end of its invocation's wait for that.
   bool late = false;
-  /// Whether it is by a product of matrices, which does not see what invocations wrote before a
-  /// fence, and ends with a group of products.
+  /// Whether it is by a product of matrices or a copy of a box, which do not see what invocations
+  /// wrote before a fence. A product ends with a group of products.
   bool product = false;
 
   /// The access touches `bytes` bytes from byte `begin` of the root's aligned base on; if `begin`

@@ -12,6 +12,7 @@
 #include "weir/Artifact/Profile.h"
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -137,6 +138,22 @@ struct KernelOperand {
   std::optional<ByteSlice> slice = {};
 };
 
+/// What a device needs to copy boxes of an operand to workgroup memory (TMA): a parameter of the
+/// kernel, which whoever launches it makes from the operand's address. The operand is a tensor, row
+/// by row from its first byte. What is outside of it is copied as zeros; lines of 128 bytes have
+/// their runs of 16 bytes exchanged.
+struct TensorMap {
+  int64_t operand = 0;
+  DType dtype;                ///< "BF16" or "F16"
+  std::vector<int64_t> shape; ///< elements, the innermost last; two to five sizes
+  std::vector<int64_t> box;   ///< elements that are copied at once; the last are 128 bytes
+  auto operator<=>(const TensorMap &) const = default;
+
+  /// Returns the bytes between neighbours along a dimension.
+  int64_t getStride(size_t dim) const;
+  int64_t getBoxBytes() const;
+};
+
 struct Kernel {
   std::string name; ///< also the entry point in the code
   std::string code; ///< path in the artifact
@@ -147,6 +164,7 @@ struct Kernel {
   std::vector<std::pair<int64_t, int64_t>> inPlace = {};
   /// Bytes of workgroup memory that a launch adds to what the code declares with a size.
   int64_t workgroupMemory = 0;
+  std::vector<TensorMap> tensorMaps = {}; ///< parameters behind the operands, in this order
 };
 
 /// Upper bound of queue numbers in a plan. The dialect has the same bound.

@@ -50,8 +50,8 @@ struct MemoryAccess {
   bool isPrivate = false;
   /// Whether it is of a copy that lands at some time before its invocation has waited for it.
   bool isLate = false;
-  /// Whether it is by a product of matrices, which reads by another proxy than invocations write
-  /// by, and until it has been waited for.
+  /// Whether it is by a product of matrices or a copy of a box, which use another proxy than
+  /// invocations, and until they have been waited for.
   bool isAsync = false;
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
@@ -105,8 +105,8 @@ struct LaneSite {
   SourceLine source;
 };
 
-/// An instruction that uses registers of products of matrices which may still be on their way, or
-/// adds to registers that may still change.
+/// An instruction that uses registers of products of matrices which may still be on their way, adds
+/// to registers that may still change, or uses an mbarrier other than phase by phase.
 struct RegisterHazard {
   uint32_t word = 0;
   SourceLine source;
@@ -121,6 +121,7 @@ struct AddressMap {
   std::vector<BarrierSite> barriers;
   std::vector<LaneSite> laneSites;
   bool hasProducts = false; ///< of matrices in workgroup memory
+  bool hasTiles = false;    ///< copies of boxes to it
   std::vector<RegisterHazard> registerHazards;
   Launch launch;
   std::array<int64_t, 3> localSize = {1, 1, 1}; ///< invocations of a workgroup

@@ -13,6 +13,7 @@
 #ifndef WEIR_PTXREADER_PTXREADER_H
 #define WEIR_PTXREADER_PTXREADER_H
 
+#include "weir/Artifact/Plan.h"
 #include "weir/SpirvReader/Module.h"
 
 #include <string_view>
@@ -23,12 +24,14 @@ namespace weir::ptx {
 /// Parameters are bindings in set 0, by their order; lines are those of the text, in a file called
 /// `where`. `workgroup` is its size where the text requires none. `launchMemory`
 /// is the size in bytes of a variable of workgroup memory that is declared without, if there is
-/// just one. Errors: `Error` that begins with
+/// just one. `tensorMaps` are the last parameters, which are no bindings; copies by them, and
+/// mbarriers, are followed only with such. Errors: `Error` that begins with
 /// `where` and the line at fault, if the text is malformed, has an
 ///         instruction that is not known, or loops that are not followed.
 std::optional<spv::Module> readEntry(std::string_view text, const std::string &entry,
                                      const std::array<uint32_t, 3> &workgroup,
-                                     const std::string &where, int64_t launchMemory = 0);
+                                     const std::string &where, int64_t launchMemory = 0,
+                                     const std::vector<TensorMap> &tensorMaps = {});
 
 } // namespace weir::ptx
 

@@ -27,6 +27,10 @@ mlir::LogicalResult checkPtxKernel(mlir::gpu::GPUFuncOp kernel, const Profile &p
 /// variables if PTX cannot declare as many, else 0.
 int64_t getLaunchMemory(mlir::gpu::GPUFuncOp kernel);
 
+/// Returns the tensor maps by which `kernel` copies boxes of its operands, as
+/// `schedule::tensorMapsAttrName` has them. They become parameters behind the operands.
+mlir::ArrayAttr getTensorMaps(mlir::gpu::GPUFuncOp kernel);
+
 /// Rewrites a checked kernel, in place, into what upstream's conversion takes:
 /// subgroup numbers from thread numbers, shuffles of 32 bits, workgroup memory
 /// aligned for vectors and, where its size is the launch's, one variable, no fast-math or wrap
@@ -50,7 +54,7 @@ public:
 
   /// Emits the only kernel of `module`, a legalized `gpu.module`, which is
   /// consumed. The entry is called as the kernel, and its parameter i is the
-  /// address of operand i.
+  /// address of operand i; tensor maps follow.
   ///
   /// Errors: failure, with a diagnostic, when an operation has no lowering.
   mlir::FailureOr<std::string> emit(mlir::gpu::GPUModuleOp module, RunPipeline runPipeline) const;
@@ -66,8 +70,8 @@ private:
 };
 
 /// Checks PTX text against what the kernel was meant to be: the version and GPU
-/// of `profile`, one entry of that name with `operands` addresses and the given
-/// workgroup, floats exact (rounded to nearest, denormals kept, nothing
+/// of `profile`, one entry of that name with `operands` addresses, `tensorMaps` tensor maps and the
+/// given workgroup, floats exact (rounded to nearest, denormals kept, nothing
 /// approximate), memory read coherently, and no external symbol but, with `hasLaunchMemory`, one
 /// of workgroup memory.
 ///
@@ -75,7 +79,7 @@ private:
 std::optional<std::string> findPtxError(llvm::StringRef text, const Profile &profile,
                                         llvm::StringRef entryPoint, unsigned operands,
                                         llvm::ArrayRef<int32_t> workgroup,
-                                        bool hasLaunchMemory = false);
+                                        bool hasLaunchMemory = false, unsigned tensorMaps = 0);
 
 } // namespace weir
 

@@ -278,3 +278,74 @@ func.func @effect_c2_runs(%x: memref<64xi8>) attributes {x = #schedule.effect<wr
 func.func @effect_c2_numbers(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 32]>} {
   return
 }
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+
+func.func @group_product_c4_offset(%a: !s, %sums: vector<32xf32>, %i: index) -> vector<32xf32> {
+  // expected-error @below {{has a factor 12 elements behind its index, expected a multiple of 8}}
+  %r = schedule.group_product %sums, %a[%i], %a[%i]
+    {strides = array<i64: 16, 1024, 16, 1024>, columnOffset = 12} : !s, !s, vector<32xf32>
+  return %r : vector<32xf32>
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c1_box(%a: memref<65536xbf16>, %s: !s, %m: !m, %i: index) {
+  // expected-error @below {{has 2 coordinates in a shape of 2 sizes, and a box of 1; expected as many, 2 to 5}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 256>, box = array<i64: 64>}
+    : memref<65536xbf16>, !s, !m
+  return
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c2_type(%a: memref<65536xf16>, %s: !s, %m: !m, %i: index) {
+  // expected-error @below {{copies 'f16' to 'bf16'}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 256>, box = array<i64: 64, 64>}
+    : memref<65536xf16>, !s, !m
+  return
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c3_line(%a: memref<65536xbf16>, %s: !s, %m: !m, %i: index) {
+  // expected-error @below {{has lines of 32 elements, expected 64}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 256>, box = array<i64: 64, 32>}
+    : memref<65536xbf16>, !s, !m
+  return
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c3_box(%a: memref<131072xbf16>, %s: !s, %m: !m, %i: index) {
+  // expected-error @below {{has 257 in its box, expected 1 to 256}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 512, 256>, box = array<i64: 257, 64>}
+    : memref<131072xbf16>, !s, !m
+  return
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c4_row(%a: memref<65536xbf16>, %s: !s, %m: !m, %i: index) {
+  // expected-error @below {{has 100 elements in a row of its shape, expected a multiple of 8}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 100>, box = array<i64: 64, 64>}
+    : memref<65536xbf16>, !s, !m
+  return
+}

@@ -397,6 +397,33 @@ TEST(Plan, a_result_lives_in_one_argument) {
   EXPECT_ERROR(parsePlan(printPlan(plan), "p"), "two arguments are donated to result 0");
 }
 
+TEST(Plan, reads_back_tensor_maps) {
+  Plan plan = makeSample().plans[0];
+  plan.kernels[1].operands[0].alignment = 16;
+  plan.kernels[1].tensorMaps = {{0, "F16", {2, 8}, {2, 64}}};
+  EXPECT_NE(printPlan(plan).find(
+                R"("tensor_maps":[{"operand":0,"dtype":"F16","shape":[2,8],"box":[2,64]}])"),
+            std::string::npos);
+  EXPECT_EQ(parsePlan(printPlan(plan), "p").kernels[1].tensorMaps, plan.kernels[1].tensorMaps);
+  auto refuse = [&](TensorMap map, const char *why) {
+    Plan other = plan;
+    other.kernels[1].tensorMaps = {std::move(map)};
+    EXPECT_ERROR(parsePlan(printPlan(other), "p"), why);
+  };
+  refuse({0, "F32", {2, 8}, {2, 64}}, "dtype");
+  refuse({0, "F16", {8}, {64}}, "has 1 sizes, expected 2 to 5");
+  refuse({0, "F16", {2, 8}, {64}}, "has 1 sizes for a shape of 2");
+  refuse({0, "F16", {2, 8}, {2, 32}}, "has lines of 64 bytes, expected 128");
+  refuse({0, "F16", {2, 8}, {257, 64}}, "box");
+  refuse({0, "F16", {8, 2}, {2, 64}}, "has rows of 4 bytes, expected a multiple of 16");
+  refuse({0, "F16", {1 << 30, 1 << 30}, {2, 64}}, "has 2^40 bytes or more");
+  refuse({9, "F16", {2, 8}, {2, 64}}, "has a tensor map of operand 9 of");
+  refuse({2, "F16", {2, 8}, {2, 64}}, "operand 2, which it does not read alone");
+  refuse({0, "F16", {1024, 1024}, {2, 64}}, "of 2097152 bytes; the operand has");
+  plan.kernels[1].operands[0].alignment = 8;
+  refuse({0, "F16", {2, 8}, {2, 64}}, "whose alignment is 8, expected a multiple of 16");
+}
+
 TEST(Plan, reads_back_pairs_in_place) {
   Plan plan = makeSample().plans[0];
   plan.kernels[1].inPlace = {{0, 2}, {1, 2}};

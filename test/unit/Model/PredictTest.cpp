@@ -57,10 +57,10 @@ static const char *store = "  mul.wide.u32 %d3, %i, 4;\n  add.s64 %d4, %b, %d3;\
                            "  st.global.f32 [%d4], %f1;\n";
 
 /// Returns the only access of a kind.
-static const Access &find(const Prediction &prediction, const std::string &kind,
-                          const std::string &memory = "operand 0") {
-  const Access *found = nullptr;
-  for (const Access &access : prediction.accesses)
+static const model::Access &find(const Prediction &prediction, const std::string &kind,
+                                 const std::string &memory = "operand 0") {
+  const model::Access *found = nullptr;
+  for (const model::Access &access : prediction.accesses)
     if (access.kind == kind && access.memory == memory) {
       EXPECT_EQ(found, nullptr) << "more than one";
       found = &access;
@@ -72,7 +72,7 @@ static const Access &find(const Prediction &prediction, const std::string &kind,
 
 TEST(Accesses, OfNeighboursUseWholeSectors) {
   Prediction prediction = get(getLoad(4, 4) + store);
-  const Access &load = find(prediction, "load");
+  const model::Access &load = find(prediction, "load");
   EXPECT_EQ(load.width, 4);
   EXPECT_EQ(load.requests, 1024 * 8);
   EXPECT_EQ(load.wantedBytes, 1024 * 256 * 4);
@@ -103,7 +103,7 @@ static std::string getSharedLoad(int stride, int bytes) {
 TEST(Accesses, ConflictsInWorkgroupMemory) {
   auto getWays = [](int stride, int bytes) {
     Prediction prediction = get(getSharedLoad(stride, bytes));
-    const Access &load = find(prediction, "load", "workgroup");
+    const model::Access &load = find(prediction, "load", "workgroup");
     EXPECT_EQ(load.turns / load.idealTurns, load.worstWays);
     return load.worstWays;
   };
@@ -123,7 +123,7 @@ TEST(Accesses, NeighbouringLoadsOfWorkgroupMemoryAreOne) {
       text += "  ld.shared.f32 %f" + std::to_string(i + 1) + ", [%r4+" +
               std::to_string(begin + 4 * i) + "];\n" + (i == 1 ? between : "");
     double requests = 0;
-    for (const Access &access : get(text + store).accesses)
+    for (const model::Access &access : get(text + store).accesses)
       if (access.memory == "workgroup" && access.kind == "load")
         requests += access.requests;
     return requests / 1024 / 8;
@@ -139,7 +139,7 @@ TEST(Accesses, L1HoldsWhatAWorkgroupReadsAgain) {
   twice += "  ld.global.f32 %f5, [%d2];\n";
   Prediction prediction = get(twice + store);
   double moved = 0, missed = 0;
-  for (const Access &access : prediction.accesses)
+  for (const model::Access &access : prediction.accesses)
     if (access.kind == "load") {
       moved += access.movedBytes;
       missed += access.missedBytes;
@@ -406,7 +406,7 @@ TEST(Accesses, OfOwnMemory) {
             std::to_string(trips) + ";\n  @%p1 bra AGAIN;\n" + store;
     body = "  .local .align 4 .b8 array[4096];\n" + body;
     Prediction prediction = get(body);
-    const Access &load = find(prediction, "load", "own");
+    const model::Access &load = find(prediction, "load", "own");
     EXPECT_EQ(load.requests, 1024.0 * 8 * trips);
     return load.missedBytes;
   };

@@ -310,6 +310,38 @@ TEST_F(Cuda, GivesLaunchesWorkgroupMemory) {
   failCuda("", 0);
 }
 
+/// Tensor maps are made of operands' addresses, and follow these.
+TEST_F(Cuda, MakesTensorMaps) {
+  Artifact artifact = toCuda(makeSample());
+  artifact.manifest.targets = {getBuiltinProfile("sm_90")};
+  Kernel &kernel = artifact.plans[0].kernels[0];
+  kernel.operands[0].alignment = 16;
+  kernel.tensorMaps = {{0, "BF16", {2, 4, 16}, {1, 3, 64}}};
+  std::string text = ".visible .entry scale(\n.param .u64 p0,\n.param .u64 p1,\n.param .u64 p2,\n"
+                     ".param .align 64 .b8 p3[128]\n)\n";
+  artifact.code[kernel.code] = Bytes(text.begin(), text.end());
+  ProgramHandle program = load(artifact);
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  takeCudaLog();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  const std::string log = takeCudaLog();
+  // The innermost size first, with the bytes from one to the next, and that of the box.
+  EXPECT_NE(log.find("(A1, A0, A4; map A1 type 9 swizzle 3 16/64 4@32/3 2@128/1) after"), log.npos)
+      << log;
+  EXPECT_NE(log.find("(A2, A0+256, A4+256; map A2 type 9"), log.npos) << log;
+
+  failCuda("cuTensorMapEncodeTiled", 1);
+  ProgramHandle again = load(artifact);
+  EXPECT_EQ(WEIR_FAILED, invoke(again, {x.get(), w.get()}, {y.get()}));
+  EXPECT_NE(
+      std::string(weir_last_error())
+          .find("the driver refuses the tensor map of operand 0 of kernel 'scale', 2 x 4 x 16 "
+                "elements at address "),
+      std::string::npos)
+      << weir_last_error();
+  failCuda("", 0);
+}
+
 TEST_F(Cuda, RunsTheBestProfileThatItCan) {
   auto makeFor = [](int64_t sm) {
     Artifact artifact = toCuda(makeSample());
