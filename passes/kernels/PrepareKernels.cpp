@@ -168,6 +168,23 @@ static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
   }
 }
 
+/// Makes constants of what has the same element everywhere and still has operands: repeated in each
+/// kernel that reads it, it would need them there.
+static void dropOperands(func::FuncOp function, IRRewriter &rewriter) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    auto isSplat = [](Value result) { return getSplat(result) != nullptr; };
+    if (op.getNumDpsInputs() == 0 || !llvm::all_of(op->getResults(), isSplat))
+      continue;
+    rewriter.setInsertionPoint(op);
+    SmallVector<Value> constants;
+    for (Value result : op->getResults())
+      constants.push_back(arith::ConstantOp::create(
+          rewriter, op.getLoc(),
+          DenseElementsAttr::get(cast<ShapedType>(result.getType()), Attribute(getSplat(result)))));
+    rewriter.replaceOp(op, constants);
+  }
+}
+
 /// Gives each tensor that is made slice by slice its own first slices: two tensors that begin alike
 /// have shared them since common subexpressions were merged, and neither could be written in place.
 static void separateSlices(func::FuncOp function, IRRewriter &rewriter) {
@@ -229,6 +246,7 @@ static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
                                                     op.getMapOperands()));
   });
   splitReads(function);
+  dropOperands(function, rewriter);
   separateSlices(function, rewriter);
   return success();
 }

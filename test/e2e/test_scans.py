@@ -181,6 +181,12 @@ def test_sizes_without_equal_parts_are_one_walk(weir):
     weir.compare(artifact, ["--random-inputs=8"], BOUND)
 
 
+def test_what_comes_before_a_single_element_is_nothing(weir):
+    """Its gradient is the same 0 everywhere, and is told by no operand."""
+    artifact = weir.compile_text(graph((3, 1), 1, "slt"), "a", "--vjp=f")
+    weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=9"], 0)
+
+
 @pytest.mark.parametrize("predicate", ["sle", "sgt"])
 def test_a_donated_argument_is_overwritten_step_by_step(weir, predicate):
     text = graph((5, 33), 1, predicate).replace('{weir.name = "a"}', '{weir.name = "a", weir.donate}')

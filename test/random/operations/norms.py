@@ -96,7 +96,9 @@ class Attention(Operation):
         data = {"vjp": graph.random.random() < 0.5, "bias": graph.random.random() < 0.5,
                 "softcap": graph.random.random() < 0.3, "scale": graph.random.choice([0.5, 1.0])}
         if data["bias"]:
-            shapes.append(tuple(size if graph.random.random() < 0.6 else 1 for size in (*batches, queries, keys)))
+            bias = [size if graph.random.random() < 0.6 else 1 for size in (*batches, queries, keys)]
+            # A bias that all keys share has no gradient but rounding.
+            shapes.append((*bias[:-1], keys))
         if data["vjp"]:
             shapes.append((*batches, queries, values))
         return [value, *(graph.pick_like(list(shape), "f32") for shape in shapes)], data
@@ -109,7 +111,7 @@ class Attention(Operation):
         scores, result = [*q[:-1], k[-2]], [*q[:-1], v[-1]]
         if data["bias"]:
             bias = types[3][0]
-            need(len(bias) == len(scores) and all(a in (1, b) for a, b in zip(bias, scores)))
+            need(len(bias) == len(scores) and all(a in (1, b) for a, b in zip(bias, scores)) and bias[-1] == scores[-1])
         if data["vjp"]:
             need(types[-1][0] == result)
             return types[:3 + data["bias"]]
