@@ -59,6 +59,7 @@ private:
   void verifyEffects(gpu::GPUFuncOp kernel);
   void verifyWorkgroup(gpu::GPUFuncOp kernel);
   void verifyLoops(gpu::GPUFuncOp kernel);
+  void verifyAllTrips(gpu::GPUFuncOp kernel, const DenseMap<Operation *, int64_t> &tripsOf);
   void verifyFunction(func::FuncOp function);
   void verifyArgument(func::FuncOp function, unsigned index);
   void verifyDispatch(schedule::DispatchOp dispatch);
@@ -160,6 +161,34 @@ static std::optional<int64_t> getMaxTrips(scf::ForOp loop, const DataFlowSolver 
   return span <= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(span), uint64_t(smallestStep)));
 }
 
+/// Whether the profile's limit counts the trips of all loops of an invocation together. The one
+/// driver with a limit, Mesa's for CPUs, does; a smaller limit is that of each loop.
+static bool countsAllLoops(const Profile &profile) {
+  constexpr int64_t ofOneLoop = 1 << 15;
+  return profile.maxLoopTrips != noLoopLimit && profile.maxLoopTrips >= ofOneLoop;
+}
+
+/// Reports a kernel whose loops, one in another and one after another, make more trips than the
+/// profile's device makes for an invocation. It would leave out the rest, stores included.
+void CommandsGate::verifyAllTrips(gpu::GPUFuncOp kernel,
+                                  const DenseMap<Operation *, int64_t> &tripsOf) {
+  int64_t total = 0;
+  for (auto [loop, own] : tripsOf) {
+    int64_t trips = own;
+    for (Operation *outer = loop->getParentOp(); outer; outer = outer->getParentOp())
+      if (auto found = tripsOf.find(outer); found != tripsOf.end())
+        if (llvm::MulOverflow(trips, std::max<int64_t>(found->second, 1), trips))
+          trips = std::numeric_limits<int64_t>::max();
+    if (llvm::AddOverflow(total, trips, total))
+      total = std::numeric_limits<int64_t>::max();
+  }
+  if (total > profile.maxLoopTrips)
+    fail(kernel) << "makes up to " << total << " trips of loops for an invocation, and profile '"
+                 << profile.name << "' ends all loops after " << profile.maxLoopTrips
+                 << "; compile for a processor (--target=cpu) or another device, or with smaller "
+                    "sizes";
+}
+
 void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
   SmallVector<scf::ForOp> loops;
   bool areConstant = true;
@@ -185,10 +214,13 @@ void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
       return;
     }
   }
+  DenseMap<Operation *, int64_t> tripsOf;
   for (scf::ForOp loop : loops) {
     std::optional<int64_t> trips = getMaxTrips(loop, solver ? &*solver : nullptr);
-    if (trips && *trips <= profile.maxLoopTrips)
+    if (trips && *trips <= profile.maxLoopTrips) {
+      tripsOf[loop] = *trips;
       continue;
+    }
     InFlightDiagnostic error = fail(loop);
     if (trips)
       error << "may run " << *trips << " times";
@@ -197,6 +229,8 @@ void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
     error << ", profile '" << profile.name << "' ends a loop after " << profile.maxLoopTrips
           << " trips";
   }
+  if (tripsOf.size() == loops.size() && countsAllLoops(profile))
+    verifyAllTrips(kernel, tripsOf);
 }
 
 void CommandsGate::verifyKernel(gpu::GPUFuncOp kernel) {

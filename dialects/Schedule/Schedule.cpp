@@ -346,7 +346,7 @@ void MBarrierInitOp::getEffects(Effects &effects) {
 
 void MBarrierExpectOp::getEffects(Effects &effects) { addUpdate(effects, getBarriersMutable()); }
 
-/// What was copied in the phase is anywhere in workgroup memory.
+/// Bytes that were copied in the phase are anywhere in workgroup memory.
 void MBarrierWaitOp::getEffects(Effects &effects) {
   addUpdate(effects, getBarriersMutable());
   effects.emplace_back(MemoryEffects::Write::get());

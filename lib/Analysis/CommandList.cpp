@@ -282,7 +282,7 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
     if (auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName))
       allocation.name = name.str();
   }
-  // Whoever calls the function reads what it returns, however long the bytes are unused before.
+  // A caller reads what the function returns, however long the bytes are unused before.
   for (auto end : function.getOps<func::ReturnOp>())
     for (Value returned : end.getOperands()) {
       if (!isa<BaseMemRefType>(returned.getType()))

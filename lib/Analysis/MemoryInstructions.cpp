@@ -174,7 +174,7 @@ bool MemoryInstructions::visitElements(const Site &site) {
     visit(copy.getDst(), copy.getDstIndices(), getMoved(copy.getDst()),
           {false, true, false, true, true});
   } else if (auto copy = dyn_cast<schedule::TileCopyOp>(op)) {
-    // What of the box is in the operand is not asked.
+    // It is not asked which part of the box is in the operand.
     addWhole(site, copy.getOperand(), {true, false, false, false, true});
     addElements(site, copy.getSlab(), {values.evaluate(copy.getPlace(), site.frame)},
                 copy.getElements(), 2, {false, true, false, true, true, true});

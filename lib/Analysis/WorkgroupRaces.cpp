@@ -312,7 +312,7 @@ static int passNode(const KernelGraph::Node &node, const MemoryAccess &access, b
                     int groups) {
   if (groups == hasLanded)
     return groups;
-  // What a box is copied to is written by the proxy that products read by.
+  // The bytes of a box are written by the proxy that products read by.
   if (auto copy = dyn_cast<schedule::TileCopyOp>(access.op)) {
     schedule::MBarrierWaitOp wait = node.waits;
     const bool isOwn =

@@ -64,7 +64,7 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   const int64_t products = getProduct(domain.getColumnSizes());
   const int64_t innermost = domain.getColumnSizes().back();
   const int64_t runElements = tile.getRunElements();
-  // What is behind the end of a tensor is copied as zeros, but only behind its last product.
+  // Elements behind the end of a tensor are copied as zeros, but only behind its last product.
   if (!profile.isSmExact || tile.type.isF32() || profile.units == 0 ||
       (domain.getColumnSizes().size() > 1 && innermost % tile.slab != 0) ||
       llvm::divideCeil(products, tile.slab) < minStages || innermost % runElements != 0)

@@ -530,6 +530,23 @@ void RowEmitter::choosePrefetched() {
   if (!emitter.getKnown() || !profile.hasFreeVectors() || profile.streamedBytes == 0 ||
       emitter.domain.isAcross() || passes <= prefetchingPass)
     return;
+  // Where terms are windows, loads are of loops within a trip, whose counters the place does not
+  // know where the next row's loads are made.
+  auto isOfTrip = [](AffineExpr address) {
+    bool all =
+        !address.isFunctionOfDim(tripCoordinate) || !address.isFunctionOfDim(tileRestCoordinate);
+    address.walk([&](AffineExpr part) {
+      if (auto dim = dyn_cast<AffineDimExpr>(part))
+        all &=
+            llvm::is_contained(ArrayRef<unsigned>{unitCoordinate, tripCoordinate,
+                                                  tileRestCoordinate, PointEmitter::laneOfVector},
+                               dim.getPosition());
+    });
+    return all;
+  };
+  if (!llvm::all_of(emitter.getKnown()->loads,
+                    [&](const auto &load) { return isOfTrip(load.first.second); }))
+    return;
   for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
     auto [buffer, address] = key;
     MemRefType type = emitter.getBufferType(buffer);

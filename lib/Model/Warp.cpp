@@ -561,7 +561,7 @@ void Warp::copyTile(const Step &step, uint32_t lane) {
     hasRead = true;
     latency = listener.request(request);
   }
-  // What is outside is written, too. A line is a turn of workgroup memory.
+  // Zeros for elements outside are written, too. A line is a turn of workgroup memory.
   const int64_t to = int64_t(get(operands[0], 0, lane).bits), line = box[0] * element;
   request.reads = request.passesL1 = false;
   request.writes = true;

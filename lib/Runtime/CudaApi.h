@@ -51,7 +51,8 @@ inline constexpr int cudaJitErrorLogBytes = 6;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaHostOnDevice = 2; ///< CU_MEMHOSTALLOC_DEVICEMAP
 
-/// What a device needs to copy boxes of a tensor (CUtensorMap), which the driver alone can read.
+/// All that a device needs to copy boxes of a tensor (CUtensorMap), which the driver alone can
+/// read.
 struct alignas(64) CudaTensorMap {
   unsigned char bytes[128];
 };

@@ -60,8 +60,8 @@ public:
   Value run();
 
 private:
-  /// What is combined, over the dimensions of the result: `walked` counts from the first element
-  /// that is combined.
+  /// The terms that are combined, over the dimensions of the result: `walked` counts from the first
+  /// element that is combined.
   struct Terms {
     SmallVector<Value> tensors;
     SmallVector<AffineMap> maps;

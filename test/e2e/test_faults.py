@@ -1,4 +1,4 @@
-"""What happens when the outside world fails: drivers that crash, devices without memory or lost, full disks, processes
+"""Failures of the outside world: drivers that crash, devices without memory or lost, full disks, processes
 that are killed, several at once, libraries of another version. Each ends in one clear sentence, or in the file of before."""
 
 import os

@@ -171,3 +171,40 @@ def test_older_processors_take_what_they_run(weir, processor, isa):
     weir.run("compile", "g.mlir", "-o", "newer.weir", "--target=cpu:x86-64-v4")
     told = run("run", "newer.weir", "--device=cpu", "--random-inputs=1", status=2)
     assert f"it needs the instruction set x86-64-v4 where the device has {isa};" in told
+
+
+def test_gradients_of_windows_with_gaps(weir):
+    """A row whose terms are windows: its loads are of a loop within a trip, and none is made ahead for the next row."""
+    x, padded, y = "tensor<1x1x8x8x32xf32>", "tensor<1x1x10x10x34xf32>", "tensor<1x1x2x2x14xf32>"
+    artifact = weir.compile_text(f"""
+func.func @f(%x: {x}) -> {y} {{
+  %lowest = arith.constant 0xFF800000 : f32
+  %padded = tensor.pad %x low[0, 0, 1, 1, 1] high[0, 0, 1, 1, 1] {{
+  ^bb0(%a: index, %b: index, %c: index, %d: index, %e: index):
+    tensor.yield %lowest : f32
+  }} : {x} to {padded}
+  %empty = tensor.empty() : {y}
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : {y}) -> {y}
+  %window = tensor.empty() : tensor<3x3x3xf32>
+  %y = linalg.generic {{
+      indexing_maps = [affine_map<(n, c, i, j, k, p, q, r) -> (n, c, i * 2 + p * 3, j * 2 + q * 3, k * 2 + r * 3)>,
+                       affine_map<(n, c, i, j, k, p, q, r) -> (p, q, r)>,
+                       affine_map<(n, c, i, j, k, p, q, r) -> (n, c, i, j, k)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}}
+      ins(%padded, %window : {padded}, tensor<3x3x3xf32>) outs(%init : {y}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.maximumf %a, %o : f32
+    linalg.yield %m : f32
+  }} -> {y}
+  return %y : {y}
+}}
+""", "a", f"--target=cpu:{write_profile(weir, streamed_bytes=1)}", "--vjp=f")
+    inputs = ["--entry=f.vjp", "--random-inputs=1"]
+    weir.run("run", artifact, "--device=reference", "--f64", *inputs, "--output=expected.safetensors")
+    weir.run("run", artifact, "--device=cpu", *inputs, "--compare=expected.safetensors", "--tolerance=1e-6")
+
+
+def write_profile(weir, **changes):
+    path = weir.folder / "own.json"
+    path.write_text(json.dumps({"like": "x86-64-v3", "name": "own", **changes}))
+    return path

@@ -138,10 +138,10 @@ struct KernelOperand {
   std::optional<ByteSlice> slice = {};
 };
 
-/// What a device needs to copy boxes of an operand to workgroup memory (TMA): a parameter of the
-/// kernel, which whoever launches it makes from the operand's address. The operand is a tensor, row
-/// by row from its first byte. What is outside of it is copied as zeros; lines of 128 bytes have
-/// their runs of 16 bytes exchanged.
+/// All that a device needs to copy boxes of an operand to workgroup memory (TMA): a parameter of
+/// the kernel, which whoever launches it makes from the operand's address. The operand is a tensor,
+/// row by row from its first byte. What is outside of it is copied as zeros; lines of 128 bytes
+/// have their runs of 16 bytes exchanged.
 struct TensorMap {
   int64_t operand = 0;
   DType dtype;                ///< "BF16" or "F16"

@@ -55,7 +55,7 @@ struct SimOptions {
   std::function<void(double)> progress = {};
 };
 
-/// What a report of the simulator is about.
+/// The subject of a report of the simulator.
 struct SimFinding {
   enum class Kind { Race, Divergent, OutOfBounds, Unwritten, Other } kind = Kind::Other;
   /// Races and bounds: the operand; none: workgroup memory.

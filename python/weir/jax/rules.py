@@ -136,7 +136,7 @@ def _pass_network(keys: Sequence[jax.Array], descending: bool) -> jax.Array:
     for key in map(_to_ordered, keys):
         limits = jnp.iinfo(key.dtype)
         parts.append(jnp.pad(key, pads, constant_values=limits.min if descending else limits.max))
-    # What is added behind the end has the largest numbers.
+    # Elements that are added behind the end have the largest numbers.
     parts.append(lax.broadcasted_iota(jnp.int32, (*rows, 1 << bits), len(rows)))
     for merged in range(1, bits + 1):  # sorted runs become runs of 2^merged, every second one backwards
         for step in reversed(range(merged)):

@@ -1,6 +1,6 @@
 // RUN: weir-opt %s --weir-set-profile --weir-verify-dispatches --split-input-file --verify-diagnostics
 
-// What the level holds, loops at their limit included.
+// What the level holds, loops at their limit included: together they make 65535 trips.
 module attributes {gpu.container_module} {
   gpu.module @k {
     gpu.func @k(%x: memref<64xf32> {schedule.effect = #schedule.effect<read>},
@@ -10,8 +10,8 @@ module attributes {gpu.container_module} {
       %i = gpu.thread_id x
       %c0 = arith.constant 0 : index
       %c8 = arith.constant 8 : index
-      %n = arith.constant 65535 : index
-      %m = arith.constant 524280 : index
+      %n = arith.constant 32768 : index
+      %m = arith.constant 262136 : index
       %c1 = arith.constant 1 : index
       scf.for %j = %c0 to %n step %c1 {
       }
@@ -245,5 +245,24 @@ module attributes {gpu.container_module} {
       schedule.dispatch @k::@k [1, 1, 1] (%x) : (memref<4xf32>)
     }
     return
+  }
+}
+
+// -----
+
+// Each loop is short enough, but the driver counts all of them together: 256 + 256 * 256 trips.
+module attributes {gpu.container_module} {
+  gpu.module @together {
+    // expected-error @below {{makes up to 65792 trips of loops for an invocation, and profile 'lavapipe' ends all loops after 65535}}
+    gpu.func @together() kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = arith.constant 256 : index
+      scf.for %i = %c0 to %n step %c1 {
+        scf.for %j = %c0 to %n step %c1 {
+        }
+      }
+      gpu.return
+    }
   }
 }

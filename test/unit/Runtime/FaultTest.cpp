@@ -140,7 +140,7 @@ TEST_F(Faults, DeviceLostWhereBytesAreCopied) {
   failEachCall(deviceLost, "VK_ERROR_DEVICE_LOST", RUN_CHAIN);
 }
 
-/// What is lost is the device, not the process: another one works.
+/// The device is lost, not the process: another one works.
 TEST_F(Faults, OpensADeviceAfterALostOne) {
   layer.set(2, deviceLost);
   runChain([](auto &&step) { return step() == WEIR_OK; });
