@@ -4,6 +4,7 @@ Each front end writes one function, with Weir's attributes on arguments and resu
 """
 
 import dataclasses
+import json
 import pathlib
 import re
 import subprocess
@@ -125,7 +126,15 @@ def set_attributes(
 
 def print_graph(lowered: ir.Module) -> str:
     """Returns a module as text, with locations."""
-    return lowered.operation.get_asm(enable_debug_info=True).rstrip() + "\n"
+    text = lowered.operation.get_asm(enable_debug_info=True).rstrip() + "\n"
+    return re.sub(r'dense<"0x([0-9A-F]+)"> : tensor<((?:\d+x)+)i1>', _list_bits, text)
+
+
+def _list_bits(match: re.Match) -> str:
+    """Writes constants of bits as words: as digits, torch-mlir's MLIR has a byte for each, and Weir's a bit."""
+    shape = [int(size) for size in match[2].split("x")[:-1]]
+    bits = numpy.frombuffer(bytes.fromhex(match[1]), numpy.uint8) != 0
+    return f"dense<{json.dumps(bits.reshape(shape).tolist())}> : tensor<{match[2]}i1>"
 
 
 def merge(texts: list[str]) -> str:

@@ -45,6 +45,17 @@ def make_dense():
     return model
 
 
+@pytest.mark.parametrize("options", ["", "<exclusive=1, reverse=1>"])
+def test_running_sums_of_long_rows(options):
+    """Their masks are constants of so many bits that MLIR prints digits; the compiler makes scans of them."""
+    model = make_model(f"running (float[3, 40] x) => (float[3, 40] y) {{ y = CumSum{options}(x, axis) }}",
+                       axis=numpy.array(1))
+    x = normal(3, 40)
+    [made] = weir.onnx.prepare(model, device="cpu").run([x])
+    expected = numpy.cumsum(x, 1) if not options else numpy.cumsum(x[:, ::-1], 1)[:, ::-1] - x
+    numpy.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_initializers_are_parameters_and_sizes_have_names(tmp_path):
     model, x = make_dense(), normal(3, 6)
     weight, bias = map(numpy_helper.to_array, model.graph.initializer)
