@@ -4,15 +4,12 @@
 #include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
-#include "mlir/Analysis/DataFlow/Utils.h"
-#include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "weir/Analysis/LoopTrips.h"
 #include "weir/Artifact/StoredBytes.h"
 #include "weir/Target/ProfileAttr.h"
 
@@ -59,7 +56,6 @@ private:
   void verifyEffects(gpu::GPUFuncOp kernel);
   void verifyWorkgroup(gpu::GPUFuncOp kernel);
   void verifyLoops(gpu::GPUFuncOp kernel);
-  void verifyAllTrips(gpu::GPUFuncOp kernel, const DenseMap<Operation *, int64_t> &tripsOf);
   void verifyFunction(func::FuncOp function);
   void verifyArgument(func::FuncOp function, unsigned index);
   void verifyDispatch(schedule::DispatchOp dispatch);
@@ -137,100 +133,20 @@ void CommandsGate::verifyWorkgroup(gpu::GPUFuncOp kernel) {
            "with a smaller workgroup_size, contraction_slab or matrix_slab";
 }
 
-/// Returns the max number of trips of the loop; std::nullopt when it has no known bound.
-/// `solver` has the ranges of integers, and is null where all bounds are constants.
-static std::optional<int64_t> getMaxTrips(scf::ForOp loop, const DataFlowSolver *solver) {
-  auto getRange = [&](Value value) -> std::optional<ConstantIntRanges> {
-    if (APInt literal; !solver && matchPattern(value, m_ConstantInt(&literal)))
-      return ConstantIntRanges::constant(literal);
-    auto *state = solver->lookupState<dataflow::IntegerValueRangeLattice>(value);
-    if (!state || state->getValue().isUninitialized())
-      return std::nullopt;
-    return state->getValue().getValue();
-  };
-  std::optional<ConstantIntRanges> lower = getRange(loop.getLowerBound());
-  std::optional<ConstantIntRanges> upper = getRange(loop.getUpperBound());
-  std::optional<ConstantIntRanges> step = getRange(loop.getStep());
-  // Code that never runs has no ranges, and no trips.
-  if (!lower || !upper || !step)
-    return 0;
-  int64_t from = lower->smin().getSExtValue(), to = upper->smax().getSExtValue(), span;
-  int64_t smallestStep = step->smin().getSExtValue();
-  if (smallestStep < 1 || upper->smax().isMaxSignedValue() || llvm::SubOverflow(to, from, span))
-    return std::nullopt;
-  return span <= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(span), uint64_t(smallestStep)));
-}
-
-/// Whether the profile's limit counts the trips of all loops of an invocation together. The one
-/// driver with a limit, Mesa's for CPUs, does; a smaller limit is that of each loop.
-static bool countsAllLoops(const Profile &profile) {
-  constexpr int64_t ofOneLoop = 1 << 15;
-  return profile.maxLoopTrips != noLoopLimit && profile.maxLoopTrips >= ofOneLoop;
-}
-
-/// Reports a kernel whose loops, one in another and one after another, make more trips than the
-/// profile's device makes for an invocation. It would leave out the rest, stores included.
-void CommandsGate::verifyAllTrips(gpu::GPUFuncOp kernel,
-                                  const DenseMap<Operation *, int64_t> &tripsOf) {
-  int64_t total = 0;
-  for (auto [loop, own] : tripsOf) {
-    int64_t trips = own;
-    for (Operation *outer = loop->getParentOp(); outer; outer = outer->getParentOp())
-      if (auto found = tripsOf.find(outer); found != tripsOf.end())
-        if (llvm::MulOverflow(trips, std::max<int64_t>(found->second, 1), trips))
-          trips = std::numeric_limits<int64_t>::max();
-    if (llvm::AddOverflow(total, trips, total))
-      total = std::numeric_limits<int64_t>::max();
-  }
-  if (total > profile.maxLoopTrips)
-    fail(kernel) << "makes up to " << total << " trips of loops for an invocation, and profile '"
-                 << profile.name << "' ends all loops after " << profile.maxLoopTrips
-                 << "; compile for a processor (--target=cpu) or another device, or with smaller "
-                    "sizes";
-}
-
+/// Reports a kernel whose invocations make more trips of loops than the profile's device makes. It
+/// would leave out the rest, stores included.
 void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
-  SmallVector<scf::ForOp> loops;
-  bool areConstant = true;
-  kernel.walk([&](Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      loops.push_back(loop);
-      for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-        areConstant &= matchPattern(bound, m_Constant());
-    } else if (isa<scf::WhileOp>(op)) {
-      fail(op) << "has no known bound, profile '" << profile.name << "' ends a loop after "
-               << profile.maxLoopTrips << " trips";
-    }
-  });
-  if (loops.empty())
-    return;
-  std::optional<DataFlowSolver> solver;
-  if (!areConstant) { // ranges cost more than all other checks
-    solver.emplace();
-    dataflow::loadBaselineAnalyses(*solver);
-    solver->load<dataflow::IntegerRangeAnalysis>();
-    if (failed(solver->initializeAndRun(kernel))) {
-      fail(kernel) << "has loops whose bounds cannot be analysed";
-      return;
-    }
-  }
-  DenseMap<Operation *, int64_t> tripsOf;
-  for (scf::ForOp loop : loops) {
-    std::optional<int64_t> trips = getMaxTrips(loop, solver ? &*solver : nullptr);
-    if (trips && *trips <= profile.maxLoopTrips) {
-      tripsOf[loop] = *trips;
-      continue;
-    }
-    InFlightDiagnostic error = fail(loop);
-    if (trips)
-      error << "may run " << *trips << " times";
-    else
-      error << "has no known bound";
-    error << ", profile '" << profile.name << "' ends a loop after " << profile.maxLoopTrips
-          << " trips";
-  }
-  if (tripsOf.size() == loops.size() && countsAllLoops(profile))
-    verifyAllTrips(kernel, tripsOf);
+  LoopTrips trips(kernel);
+  for (LoopLikeOpInterface loop : trips.getLoops())
+    if (!trips.getTrips(loop))
+      fail(loop) << "has no known bound";
+  if (std::optional<int64_t> total = trips.getTotal(); total && *total > profile.maxLoopTrips)
+    fail(kernel)
+        << "makes up to " << *total
+        << " trips of loops for an invocation, the end of each counted as one, and profile '"
+        << profile.name << "' ends all loops after " << profile.maxLoopTrips
+        << "; compile for a processor (--target=cpu) or another device, or with smaller "
+           "sizes";
 }
 
 void CommandsGate::verifyKernel(gpu::GPUFuncOp kernel) {

@@ -1293,6 +1293,61 @@ def StoreInWordsPass : Pass<"weir-store-in-words", "mlir::ModuleOp"> {
                            "mlir::scf::SCFDialect", "mlir::vector::VectorDialect"];
 }
 
+def LimitLoopTripsPass : Pass<"weir-limit-loop-trips", "mlir::ModuleOp"> {
+  let summary = "Unrolls loops that the device would end early.";
+  let description = [{
+    Mesa's driver for CPUs counts the trips of all loops of an invocation together, and each end
+    of a loop as one more. Behind 65,535 it leaves out the rest, stores included, and says
+    nothing.
+
+    Needs: `weir.profile`, with its `max_loop_trips`; kernels, behind all passes that write loops.
+
+    Gives: kernels whose invocations make at most as many trips. The innermost loop with the most
+    trips is unrolled first, by the smallest factor that is enough.
+
+    Never: changes the order of operations, so sums keep their bits; unrolls a loop whose bounds
+    are no constants; makes a kernel of more than 16,384 operations. A kernel that makes too many
+    trips even so is refused by weir-verify-dispatches.
+
+    Cost: linear in ops, old and new. Nothing where the device ends no loop.
+
+    Example: 100,000 trips, and the end of the loop.
+    ```mlir
+    gpu.module @k {
+      gpu.func @k(%y: memref<100000xf32>) kernel {
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        %n = arith.constant 100000 : index
+        %v = arith.constant 1.0 : f32
+        scf.for %i = %zero to %n step %one {
+          memref.store %v, %y[%i] : memref<100000xf32>
+        }
+        gpu.return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-limit-loop-trips --canonicalize`:
+    ```mlir
+    gpu.module @k {
+      gpu.func @k(%arg0: memref<100000xf32>) kernel {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c100000 = arith.constant 100000 : index
+        %cst = arith.constant 1.000000e+00 : f32
+        %c2 = arith.constant 2 : index
+        scf.for %arg1 = %c0 to %c100000 step %c2 {
+          memref.store %cst, %arg0[%arg1] : memref<100000xf32>
+          %0 = arith.addi %arg1, %c1 : index
+          memref.store %cst, %arg0[%0] : memref<100000xf32>
+        }
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect"];
+}
+
 def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
   let summary = "Rejects what the dispatches level does not hold.";
   let description = [{

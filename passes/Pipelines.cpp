@@ -77,9 +77,11 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
   // take values apart by their bits, and pairs are made of square roots of f32.
   manager.addPass(createNarrowArithmeticPass());
   manager.addPass(createExpandMathPass());
-  // Last: pairs of f32 and functions compute in integers, too. Before the gate and all proofs, for
-  // which words are the bytes that an invocation writes.
+  // Behind them: pairs of f32 and functions compute in integers, too. Before the gate and all
+  // proofs, for which words are the bytes that an invocation writes.
   manager.addPass(createStoreInWordsPass());
+  // All loops are there now, those of divisions among them.
+  manager.addPass(createLimitLoopTripsPass());
 }
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {

@@ -109,61 +109,28 @@ AffineExpr PointEmitter::setCoordinate(unsigned number, Value value) {
 }
 
 SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBody body) {
-  SmallVector<Value> values(carried);
-  // Repetitions [begin, begin + count), in one loop.
-  auto simple = [&](Value begin, int64_t count, ValueRange init, const LoopBody &run) {
-    OpBuilder &outer = builder();
-    auto op = scf::ForOp::create(outer, loc, indexConstant(0), indexConstant(count),
-                                 indexConstant(1), init);
-    OpBuilder inner = OpBuilder::atBlockBegin(op.getBody());
-    placeScopes(op, /*after=*/false);
-    Value number = op.getInductionVar();
-    pushScope(inner);
-    if (begin)
-      number = arith::AddIOp::create(builder(), loc, begin, number);
-    SmallVector<Value> yielded = run(number, op.getRegionIterArgs());
-    if (init.empty())
-      op.getBody()->getTerminator()->erase();
-    builder().setInsertionPointToEnd(op.getBody());
-    scf::YieldOp::create(builder(), loc, yielded);
-    popScope();
-    placeScopes(op, /*after=*/true);
-    return SmallVector<Value>(op.getResults());
-  };
-
-  // Repetitions [begin, begin + count): blocks of a power of `maxTrips`, then the rest.
-  int64_t maxTrips = profile.maxLoopTrips;
-  std::function<SmallVector<Value>(Value, int64_t, SmallVector<Value>)> nest =
-      [&](Value begin, int64_t count, SmallVector<Value> values) {
-        if (count <= maxTrips)
-          return simple(begin, count, values, body);
-        int64_t block = maxTrips;
-        while (count / block > maxTrips)
-          block *= maxTrips;
-        auto at = [&](Value number, int64_t scale) -> Value {
-          Value offset = arith::MulIOp::create(builder(), loc, number, indexConstant(scale));
-          return begin ? arith::AddIOp::create(builder(), loc, begin, offset) : offset;
-        };
-        values = simple(nullptr, count / block, values, [&](Value number, ValueRange init) {
-          return nest(at(number, block), block, SmallVector<Value>(init));
-        });
-        if (int64_t rest = count % block)
-          values = nest(at(indexConstant(count / block), block), rest, values);
-        return values;
-      };
   if (trips == 0)
-    return values;
+    return SmallVector<Value>(carried);
   if (trips == 1) {
     pushScope(builder());
-    values = body(indexConstant(0), values);
+    SmallVector<Value> values = body(indexConstant(0), carried);
     popScope();
     return values;
   }
-  if (maxTrips < 2) {
-    fail(kernel) << "needs a loop; target " << profile.name << " runs loops of one trip";
-    return values;
-  }
-  return nest(nullptr, trips, values);
+  OpBuilder &outer = builder();
+  auto op = scf::ForOp::create(outer, loc, indexConstant(0), indexConstant(trips), indexConstant(1),
+                               carried);
+  OpBuilder inner = OpBuilder::atBlockBegin(op.getBody());
+  placeScopes(op, /*after=*/false);
+  pushScope(inner);
+  SmallVector<Value> yielded = body(op.getInductionVar(), op.getRegionIterArgs());
+  if (carried.empty())
+    op.getBody()->getTerminator()->erase();
+  builder().setInsertionPointToEnd(op.getBody());
+  scf::YieldOp::create(builder(), loc, yielded);
+  popScope();
+  placeScopes(op, /*after=*/true);
+  return SmallVector<Value>(op.getResults());
 }
 
 SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,

@@ -120,9 +120,8 @@ public:
   static constexpr unsigned firstPlace = groupCoordinate + KernelDomain::maxGroupDims;
   mlir::AffineExpr vectorLane() const { return dim(laneOfVector); }
 
-  /// Emits `trips` repetitions, in order, in loops of no more trips than the profile
-  /// allows. `body` runs inside a new scope. It gets the repetition's number and the
-  /// carried values, and returns the new ones.
+  /// Emits `trips` repetitions, in order. `body` runs inside a new scope. It gets the repetition's
+  /// number and the carried values, and returns the new ones.
   using LoopBody = std::function<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
   llvm::SmallVector<mlir::Value> loop(int64_t trips, mlir::ValueRange carried, LoopBody body);
 

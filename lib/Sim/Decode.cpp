@@ -607,6 +607,9 @@ Program Decoder::decode(const std::string &name) {
     findSums(main.function);
   }
   decodeBody(main);
+  for (uint32_t block = 0; block < program.blocks.size(); ++block)
+    for (const Edge &edge : program.blocks[block].edges)
+      program.blocks[edge.block].beginsLoop |= edge.block <= block;
   return std::move(program);
 }
 

@@ -76,6 +76,7 @@ struct CodeBlock {
   uint32_t firstStep = 0, endStep = 0;
   Register selector = 0;          ///< Conditional, Switch
   bool isWide = false;            ///< Switch: by 64 bits
+  bool beginsLoop = false;        ///< a later block, or itself, jumps to it
   std::vector<Edge> edges;        ///< Conditional: true, false; Switch: default first
   std::vector<uint64_t> literals; ///< Switch: of edges 1 and on
 };

@@ -32,7 +32,6 @@ Subgroup::Subgroup(const Program &program)
         at<uint64_t>(preset.to)[lane] = preset.bits;
       else
         at<uint32_t>(preset.to)[lane] = uint32_t(preset.bits);
-  trips.resize(program.blocks.size());
   privateBytes.resize(size_t(program.privateBytes) * width);
   privateWritten.resize(privateBytes.size());
 }
@@ -45,6 +44,7 @@ void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t
   all = lanes == 64 ? ~Mask(0) : (Mask(1) << lanes) - 1;
   waiting.clear();
   exited = 0;
+  trips = 0;
   go({0, program.blocks[0].firstStep, all});
   state = State::Ready;
   if (program.syncsWarps)
@@ -137,9 +137,8 @@ void Subgroup::run(uint64_t accesses) {
 
 /// Moves lanes of the current block along an edge. Leaves the mask set to `lanes`.
 void Subgroup::follow(const Edge &edge, Mask lanes) {
-  if (edge.block > block)
-    trips[edge.block] = 0;
-  else if (++trips[edge.block] > maxTrips)
+  // A loop that begins counts as one, for its end.
+  if ((edge.block <= block || program.blocks[edge.block].beginsLoop) && ++trips > maxTrips)
     return workgroup->reportEndless();
   setMask(lanes);
   for (uint32_t i = edge.firstStep; i < edge.endStep; ++i)

@@ -137,7 +137,7 @@ private:
   // For barriers of a warp: the phase of each lane, and what it knows of each of the others.
   std::vector<uint32_t> times, ended;
   int64_t maxTrips = 0;
-  std::vector<int64_t> trips;   ///< by block: number of jumps back to it since it was entered
+  int64_t trips = 0;            ///< of all loops, and their ends
   std::vector<Waiting> waiting; ///< lanes that others go before
 };
 

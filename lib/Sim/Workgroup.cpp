@@ -430,8 +430,8 @@ void Workgroup::reportPhase(const Subgroup &subgroup) {
 
 void Workgroup::reportEndless() {
   machine.reportCode(ReportKind::Endless, *dispatch, number, {},
-                     "a loop has more than " + std::to_string(machine.getMaxTrips()) +
-                         " trips, the most that the profile has");
+                     "an invocation makes more than " + std::to_string(machine.getMaxTrips()) +
+                         " trips of loops, the most that the profile has");
   abandon();
 }
 

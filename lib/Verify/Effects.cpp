@@ -398,25 +398,23 @@ Facts verifier::checkLoops(const Subject &subject) {
   if (limit == noLoopLimit)
     return facts;
   for (const Launch &launch : subject.launches) {
-    auto describe = [&](size_t loop) {
-      return "loop " + std::to_string(loop) + " of @" + launch.kernel.name;
-    };
     if (!launch.code.map || !launch.code.problem.empty()) {
       facts.taken.push_back("the trips of the loops of @" + launch.kernel.name + getReason(launch));
       continue;
     }
-    const std::vector<spv::Loop> &loops = launch.code.map->loops;
-    for (size_t i = 0; i < loops.size(); ++i) {
-      if (loops[i].minTrips > limit && !loops[i].isIrregular)
-        throw Counterexample{describe(i) + " makes " + std::to_string(loops[i].minTrips) +
-                             " trips, profile '" + subject.profile.name + "' ends a loop after " +
-                             std::to_string(limit)};
-      if (loops[i].maxTrips >= 0 && loops[i].maxTrips <= limit)
-        ++facts.proved;
-      else
-        facts.taken.push_back("that " + describe(i) + " makes at most " + std::to_string(limit) +
-                              " trips");
-    }
+    if (launch.code.map->loops.empty())
+      continue;
+    const spv::TripCount trips = spv::getTrips(*launch.code.map);
+    if (trips.min > limit)
+      throw Counterexample{
+          "an invocation of @" + launch.kernel.name + " makes " + std::to_string(trips.min) +
+          " trips of loops, the end of each counted as one, profile '" + subject.profile.name +
+          "' ends all loops after " + std::to_string(limit)};
+    if (trips.max >= 0 && trips.max <= limit)
+      ++facts.proved;
+    else
+      facts.taken.push_back("that an invocation of @" + launch.kernel.name + " makes at most " +
+                            std::to_string(limit) + " trips of loops");
   }
   return facts;
 }

@@ -59,6 +59,11 @@ class Call:
     rebuild: Callable[[dict[str, Array], Any], Any]
 
 
+def name_entries(count: int) -> list[str]:
+    """Returns the names of the entries for that many examples."""
+    return ["main"] if count == 1 else [f"main.{i}" for i in range(count)]
+
+
 def build(
     calls: Sequence[Call],
     names: Sequence[str],

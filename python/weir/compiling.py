@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from weir.arrays import Array, like
-from weir.building import PREDICT, Call, StepOptions, build, build_step, is_array, telling
+from weir.building import PREDICT, Call, StepOptions, build, build_step, is_array, name_entries, telling
 from weir.graphs import Exported, Result
 from weir.optimizers import Group, Optimizer, Rate
 from weir.programs import Compiled, Step
@@ -49,7 +49,7 @@ def compile(
     examples = example if isinstance(example, list) else [example]
     if not examples:
         raise TypeError("there is no example of a call")
-    names = ["main"] if len(examples) == 1 else [f"main.{i}" for i in range(len(examples))]
+    names = name_entries(len(examples))
     with telling("exporting"):
         calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True))
                  for given, name in zip(examples, names)]

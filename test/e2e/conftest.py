@@ -14,7 +14,8 @@ import zlib
 import numpy
 import ptxas
 import pytest
-from safetensors.numpy import load_file
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/random"))
@@ -51,6 +52,18 @@ def choose_isa(source):
     """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs."""
     isas = list_isas()
     return isas[zlib.crc32(source.read_bytes()) % len(isas)]
+
+
+def clear_noise(path):
+    """Makes results zero that are zero but for the rounding of f64: values are of order one, and a relative error of
+    what is left says nothing."""
+    with safe_open(path, "numpy") as file:
+        if "BF16" in {file.get_slice(name).get_dtype() for name in file.keys()}:
+            return  # numpy has none
+    tensors = load_file(path)
+    is_noise = {name: 0 < abs(tensor).max(initial=0) < 1e-15 for name, tensor in tensors.items()}
+    if any(is_noise.values()):
+        save_file({name: tensor * 0 if is_noise[name] else tensor for name, tensor in tensors.items()}, path)
 
 
 def keep_case(artifact, expected, inputs, tolerance):
@@ -129,6 +142,7 @@ class Weir:
         file."""
         expected, output = self.folder / "expected.safetensors", self.folder / "output.safetensors"
         self.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
+        clear_noise(expected)
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)

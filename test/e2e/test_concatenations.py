@@ -112,7 +112,7 @@ def get_text(name):
     return f"func.func @f({arguments}) -> ({types}) {{\n    {body}return {', '.join('%' + v for _, v in results)} : {types}\n}}\n"
 
 
-@pytest.mark.parametrize("profile", [{}, {"vector_width": 1, "max_loop_trips": 7, "max_grid": [3, 5, 65535]},
+@pytest.mark.parametrize("profile", [{}, {"vector_width": 1, "max_loop_trips": 60, "max_grid": [3, 5, 65535]},
                                      {"offset_alignment": 256, "row_mapping": "workgroup", "workgroup_size": 16}])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_concatenation(weir, name, profile):

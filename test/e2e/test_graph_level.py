@@ -304,7 +304,7 @@ def get_text(name):
     return f"func.func @f({arguments}) -> {result} {{\n    {body}\n    return %r : {result}\n}}\n"
 
 
-@pytest.mark.parametrize("profile", [{}, {"vector_width": 1}, {"max_loop_trips": 7, "max_grid": [3, 5, 65535]}])
+@pytest.mark.parametrize("profile", [{}, {"vector_width": 1}, {"max_loop_trips": 60, "max_grid": [3, 5, 65535]}])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_op(weir, name, profile):
     flags = [f"--target=vulkan:{weir.profile(**profile)}"] if profile else []

@@ -107,7 +107,7 @@ def get_insertions(plan):
     return [operand for command in plan["commands"] for operand in command.get("operands", []) if len(operand) == 6]
 
 
-@pytest.mark.parametrize("profile", [{}, {"vector_width": 1}, {"max_loop_trips": 7, "max_grid": [3, 5, 65535]},
+@pytest.mark.parametrize("profile", [{}, {"vector_width": 1}, {"max_loop_trips": 60, "max_grid": [3, 5, 65535]},
                                      {"row_mapping": "workgroup", "workgroup_size": 16}])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_insertion(weir, name, profile):

@@ -78,7 +78,7 @@ GRAPHS = {
     "argument": ("%x: tensor<1x3x9x11xf32>, %wa: tensor<5x3x3x3xf32>", [("1x5x9x11", "a")],
                  pad("p", "x", "1x3x11x13", "1x3x9x11", [0, 0, 1, 1]) + conv("a", "p", "1x5x9x11", "1x3x11x13", "5x3x3x3"), 2, 0),
 }
-PROFILES = [{}, {"vector_width": 1, "max_loop_trips": 7, "max_grid": [3, 5, 65535]},
+PROFILES = [{}, {"vector_width": 1, "max_loop_trips": 60, "max_grid": [3, 5, 65535]},
             {"offset_alignment": 256, "row_mapping": "workgroup", "workgroup_size": 16}]
 
 

@@ -7,6 +7,7 @@ void weir::test::registerTestPasses() {
   registerTestAliasingPass();
   registerTestAccessMapsPass();
   registerTestUniformityPass();
+  registerTestLoopTripsPass();
   registerTestWorkgroupRacesPass();
   registerTestQuestionCountsPass();
   registerTestHappensBeforePass();

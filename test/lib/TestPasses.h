@@ -9,6 +9,7 @@ void registerTestEffectsPass();
 void registerTestAliasingPass();
 void registerTestAccessMapsPass();
 void registerTestUniformityPass();
+void registerTestLoopTripsPass();
 void registerTestWorkgroupRacesPass();
 void registerTestQuestionCountsPass();
 void registerTestHappensBeforePass();

@@ -249,6 +249,23 @@ def test_calls_that_do_not_fit_are_refused():
             program({"a": tree["b"], "b": tree["b"]}, 3)
 
 
+def test_several_examples_are_entries():
+    def scale(tree, n):
+        return jax.tree.map(lambda x: x * n, tree)
+
+    first, second = {"a": normal(2), "b": normal(3)}, {"a": normal(7)}
+    with weir.jax.compile(scale, examples=[(first, 3), (second, 4)], static_argnums=1, device="cpu") as program:
+        assert list(program.entries) == ["main.0", "main.1"]
+        numpy.testing.assert_array_equal(program(second, 4)["a"].numpy(), second["a"] * 4)
+        numpy.testing.assert_array_equal(program(first, 3)["b"].numpy(), first["b"] * 3)
+        with pytest.raises(ValueError, match=r"no entry takes these arguments; main.0: tree is nested as .*; "
+                                             r"main.1: tree.a is float32\[2\], expected float32\[7\]"):
+            program({"a": first["a"]}, 4)
+    for wrong in ({"examples": []}, {"examples": [(first, 3)]}):
+        with pytest.raises(TypeError, match="give the arguments of one call, or a list of examples"):
+            weir.jax.compile(scale, *((first, 3) if wrong["examples"] else ()), **wrong, device="cpu")
+
+
 def test_precisions_that_a_device_has_not_are_refused():
     x = normal(3, 3)
     with pytest.raises(weir.CompileError, match="--precision=tf32: profile .* has no instructions on matrices"):

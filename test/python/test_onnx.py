@@ -73,6 +73,27 @@ def test_initializers_are_parameters_and_sizes_have_names(tmp_path):
         weir.onnx.export(model, {"bach": 3})
 
 
+def test_several_shapes_are_entries_that_share_parameters():
+    model = make_dense()
+    weight, bias = map(numpy_helper.to_array, model.graph.initializer)
+    with weir.onnx.compile(model, [{"batch": 1}, {"x": (5, 6)}], device="cpu") as program:
+        assert list(program.entries) == ["main.0", "main.1"]
+        for count in (5, 1):
+            x = normal(count, 6)
+            numpy.testing.assert_allclose(program(x)["y"].numpy(), x @ weight + bias, rtol=1e-5, atol=1e-5)
+        program.load_state_dict({"layer.weight": weight * 2, "layer.bias": bias})
+        for count in (5, 1):
+            x = normal(count, 6)
+            numpy.testing.assert_allclose(program(x)["y"].numpy(), x @ weight * 2 + bias, rtol=1e-5, atol=1e-5)
+        with pytest.raises(ValueError, match=r"no entry takes these arguments; main.0: x is float32\[2, 6\], expected "
+                                             r"float32\[1, 6\]; main.1: x is float32\[2, 6\], expected float32\[5, 6\]"):
+            program(normal(2, 6))
+    with pytest.raises(TypeError, match="a step has one entry; give the shapes of one call"):
+        weir.onnx.compile(model, [{"batch": 1}, {"batch": 2}], train="y", device="cpu")
+    with pytest.raises(TypeError, match="the list of shapes is empty"):
+        weir.onnx.compile(model, [], device="cpu")
+
+
 def test_training_updates_what_the_patterns_name():
     model = make_model("""train (float[5, 6] x, float[5, 4] target) => (float loss, float[5, 4] y) {
       y = Gemm(x, weight, bias)

@@ -29,7 +29,7 @@ struct CooperativeShape {
   bool operator==(const CooperativeShape &) const = default;
 };
 
-/// The max number of trips of a loop on devices that end none early.
+/// The max number of trips of loops on devices that end none early.
 inline constexpr int64_t noLoopLimit = INT32_MAX;
 
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
@@ -50,7 +50,9 @@ struct Profile {
   int64_t storageBuffersPerStage = 32;
   int64_t bytesPerBinding = int64_t(128) << 20;
   int64_t offsetAlignment = 16; ///< bytes, of a binding's offset
-  int64_t maxLoopTrips = 65535; ///< a longer loop ends early, silently
+  /// Trips of all loops of an invocation together, each end of a loop counted as one more; further
+  /// ones are silently left out.
+  int64_t maxLoopTrips = 65535;
   bool float64 = true;
   bool int64 = true;
   bool storage8 = true;  ///< 8-bit integers in storage buffers

@@ -34,6 +34,16 @@ struct Loop {
   /// Whether the loop may end early, or its number of trips may vary by invocation beyond what
   /// the guards of its contents state.
   bool isIrregular = false;
+  std::vector<uint32_t> around = {}; ///< loops around it, outermost first
+  /// Whether an invocation certainly comes to it in each trip of the loop around it, or at all.
+  bool isInEachTrip = false;
+  size_t guards = 0; ///< number of guards of what its trips certainly run
+};
+
+/// Trips of the loops of an invocation together, each end of a loop counted as one more.
+struct TripCount {
+  int64_t max = 0; ///< -1 if unknown; INT64_MAX if larger
+  int64_t min = 0; ///< some invocation certainly makes them; INT64_MAX if larger
 };
 
 /// An instruction that reads or writes memory that other invocations see.
@@ -140,6 +150,9 @@ struct AddressMap {
 /// Returns the accesses and barriers of `entry` on `launch`. Errors: none; if the code cannot
 /// be followed, `problem` says why; an address that cannot be followed is left unknown.
 AddressMap readAddressMap(const Module &module, const EntryPoint &entry, const Launch &launch);
+
+/// Returns the trips that an invocation of the kernel makes.
+TripCount getTrips(const AddressMap &map);
 
 } // namespace weir::spv
 

@@ -9,7 +9,7 @@ import numpy
 from jax import tree_util
 
 from weir.arrays import Array
-from weir.building import PREDICT, Call, StepOptions, build, build_step, telling
+from weir.building import PREDICT, Call, StepOptions, build, build_step, name_entries, telling
 from weir.graphs import Argument, ExportError, Exported, Result
 from weir.jax.exporting import (
     export, finish, name_parameters, name_results, spell_path, to_array, to_tuple, trace,
@@ -21,6 +21,7 @@ from weir.runtime import Device
 def compile(
     function: Callable,
     *example: Any,
+    examples: Sequence[tuple] | None = None,
     donate_argnums: int | Sequence[int] = (),
     static_argnums: int | Sequence[int] = (),
     device: str | Device = "auto",
@@ -31,6 +32,8 @@ def compile(
     """Compiles a JAX function for a device of this machine.
 
     `example`: the arguments of a call, nested as JAX allows. Only shapes and types matter.
+    `examples`: several of them, each a tuple, in place of `example`: each makes an entry. The entries share constants, and
+               a call picks the one that fits.
     `donate_argnums`: arguments whose bytes the results may take, as for jax.jit.
     `static_argnums`: arguments that become part of the program; a call must pass equal ones.
     `device`, `memory_limit`, `checkpoint`, `precision`: as for `weir.compile`.
@@ -39,12 +42,19 @@ def compile(
     Errors: weir.jax.ExportError if the function has no graph; CompileError if the graph does not compile; weir.Error if
             there is no such device; what JAX raises when it traces the function.
     """
+    if examples is not None and (example or not examples):
+        raise TypeError("give the arguments of one call, or a list of examples, each a tuple, by examples=")
+    given = [example] if examples is None else [tuple(one) for one in examples]
+    names = name_entries(len(given))
+
+    def make(one: tuple, entry: str) -> Call:
+        exported = export(function, *one, donate_argnums=donate_argnums, static_argnums=static_argnums, entry=entry)
+        static = {place % len(one) for place in to_tuple(static_argnums)}
+        return Call(exported, make_bind(name_parameters(function, len(one)), one, static), make_rebuild(exported))
+
     with telling("exporting"):
-        exported = export(function, *example, donate_argnums=donate_argnums, static_argnums=static_argnums)
-    static = {place % len(example) for place in to_tuple(static_argnums)}
-    bind = make_bind(name_parameters(function, len(example)), example, static)
-    return build([Call(exported, bind, make_rebuild(exported))], ["main"], device, memory_limit, checkpoint,
-                 precision)
+        calls = [make(one, name) for one, name in zip(given, names)]
+    return build(calls, names, device, memory_limit, checkpoint, precision)
 
 
 def compile_step(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from weir.arrays import Array, like
-from weir.building import Call, StepOptions, build, build_step, telling
+from weir.building import Call, StepOptions, build, build_step, name_entries, telling
 from weir.graphs import Exported, Result
 from weir.onnx.exporting import export
 from weir.onnx.models import Model
@@ -14,9 +14,12 @@ from weir.programs import Compiled
 from weir.runtime import Device
 
 
+Shapes = Mapping[str, Sequence[int] | int]
+
+
 def compile(
     model: Model,
-    shapes: Mapping[str, Sequence[int] | int] | None = None,
+    shapes: Shapes | list[Shapes] | None = None,
     *,
     constants: Mapping[str, numpy.ndarray] | None = None,
     train: str | None = None,
@@ -31,7 +34,8 @@ def compile(
 
     `model`:     the path of an .onnx file, whose external data is read, too; bytes; or an onnx.ModelProto.
     `shapes`:    the shape of an input by its name, {"x": (8, 3, 224, 224)}, or a size by the name that the model has
-                 for it, {"batch": 8}.
+                 for it, {"batch": 8}. A list of such dicts makes an entry for each: they share the initializers, and
+                 a call picks the one that fits.
     `constants`: values of inputs, which become part of the program: those that decide sizes and axes have to.
     `train`:     the output that is the loss, one float of rank 0. The result is then a weir.Step, which trains the
                  initializers; `options` are those of `weir.compile_step`: optimizer, groups, clip_norm and so on.
@@ -42,14 +46,21 @@ def compile(
     """
     if options and train is None:
         raise TypeError(f"{next(iter(options))} is an option of a step; name the output that is the loss by train=")
+    given = shapes if isinstance(shapes, list) else [shapes]
+    if not given:
+        raise TypeError("the list of shapes is empty")
+    if len(given) > 1 and train is not None:
+        raise TypeError("a step has one entry; give the shapes of one call")
+    names = name_entries(len(given))
     with telling("exporting"):
-        exported = export(model, shapes, constants=constants, train=train, trained=trained)
-    call = Call(exported, make_bind(exported), make_rebuild(exported))
+        exported = [export(model, each, constants=constants, train=train, trained=trained, entry=name)
+                    for each, name in zip(given, names)]
+    calls = [Call(each, make_bind(each), make_rebuild(each)) for each in exported]
     if train is None:
-        return build([call], ["main"], device, memory_limit, checkpoint, precision)
+        return build(calls, names, device, memory_limit, checkpoint, precision)
     step = StepOptions(**options, device=device, memory_limit=memory_limit, checkpoint=checkpoint,
                        precision=precision)
-    return build_step(call, step, own=list(exported.parameters))
+    return build_step(calls[0], step, own=list(exported[0].parameters))
 
 
 def make_bind(exported: Exported) -> Callable[[tuple, dict], dict[str, Any]]:
