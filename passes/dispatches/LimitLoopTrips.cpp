@@ -41,10 +41,9 @@ static scf::ForOp findLongest(const LoopTrips &trips) {
     auto counted = dyn_cast<scf::ForOp>(*loop);
     if (!counted || !counted.getStaticTripCount() || *trips.getTrips(loop) < 2)
       continue;
-    bool isInnermost =
-        !counted.getBody()
-             ->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); })
-             .wasInterrupted();
+    bool isInnermost = !counted.getBody()
+                            ->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); })
+                            .wasInterrupted();
     if (std::optional<int64_t> own = trips.getShare(loop); isInnermost && own && *own > share) {
       longest = counted;
       share = *own;
@@ -66,13 +65,13 @@ static LogicalResult limitTrips(gpu::GPUFuncOp kernel, int64_t limit) {
       return failure();
     const int64_t own = *trips.getTrips(loop), share = *trips.getShare(loop);
     const int64_t left = limit - (*total - share);
-    const int64_t copies = maxOperations > countOperations(kernel)
-                               ? 1 + (maxOperations - countOperations(kernel)) /
-                                         countOperations(loop)
-                               : 1;
+    const int64_t copies =
+        maxOperations > countOperations(kernel)
+            ? 1 + (maxOperations - countOperations(kernel)) / countOperations(loop)
+            : 1;
     // As few copies as are enough: a trip less is one less each time that the loop begins.
-    const int64_t wanted = left > 0 ? int64_t(llvm::divideCeil(uint64_t(share), uint64_t(left)))
-                                    : own;
+    const int64_t wanted =
+        left > 0 ? int64_t(llvm::divideCeil(uint64_t(share), uint64_t(left))) : own;
     const int64_t factor = std::min({std::max<int64_t>(wanted, 2), copies, own});
     if (factor < 2 || failed(loopUnrollByFactor(loop, uint64_t(factor))))
       return failure();

@@ -94,7 +94,7 @@ def judge(name, path, options, folder):
         ways["vjp_"] = ["--vjp=main", "--entry=main.vjp"]
     for prefix, flags in ways.items():
         artifact = folder / "a.weir"
-        command = [options.weir, "compile", f"{stem}.mlir", *flags, "-o", artifact]
+        command = [options.weir, "compile", f"{stem}.mlir", *flags, *options.target, "-o", artifact]
         status, problem, seconds, peak = run_child(command, options.limit)
         row |= {f"{prefix}seconds": round(seconds, 3), f"{prefix}peak_mb": round(peak / 1e6)}
         if status:
@@ -143,6 +143,8 @@ def main():
     parser.add_argument("checkout", type=pathlib.Path, nargs="?", help="the folder of a checkout")
     parser.add_argument("--weir", type=pathlib.Path, help="the binary",
                         default=pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin")) / "weir")
+    parser.add_argument("--target", default=[], type=lambda target: [f"--target={target}"],
+                        help="of weir compile (default its own)")
     parser.add_argument("--levels", default="1,2", help="of the suite (default 1,2)")
     parser.add_argument("--only", default="", metavar="REGEX", help="the modules whose names match (default all)")
     parser.add_argument("--full-size", action="store_true", help="leave the modules' sizes as they are")
