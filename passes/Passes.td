@@ -1303,7 +1303,8 @@ def LimitLoopTripsPass : Pass<"weir-limit-loop-trips", "mlir::ModuleOp"> {
     Needs: `weir.profile`, with its `max_loop_trips`; kernels, behind all passes that write loops.
 
     Gives: kernels whose invocations make at most as many trips. The innermost loop with the most
-    trips is unrolled first, by the smallest factor that is enough.
+    trips is unrolled first, by as many times as all trips are too many; others follow if that is
+    not enough.
 
     Never: changes the order of operations, so sums keep their bits; unrolls a loop whose bounds
     are no constants; makes a kernel of more than 16,384 operations. A kernel that makes too many

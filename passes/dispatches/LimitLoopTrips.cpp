@@ -63,16 +63,13 @@ static LogicalResult limitTrips(gpu::GPUFuncOp kernel, int64_t limit) {
     scf::ForOp loop = total ? findLongest(trips) : nullptr;
     if (!loop)
       return failure();
-    const int64_t own = *trips.getTrips(loop), share = *trips.getShare(loop);
-    const int64_t left = limit - (*total - share);
     const int64_t copies =
         maxOperations > countOperations(kernel)
             ? 1 + (maxOperations - countOperations(kernel)) / countOperations(loop)
             : 1;
-    // As few copies as are enough: a trip less is one less each time that the loop begins.
-    const int64_t wanted =
-        left > 0 ? int64_t(llvm::divideCeil(uint64_t(share), uint64_t(left))) : own;
-    const int64_t factor = std::min({std::max<int64_t>(wanted, 2), copies, own});
+    // Its own part of what is too much: other loops come next, if that is not enough.
+    const auto wanted = int64_t(llvm::divideCeil(uint64_t(*total), uint64_t(limit)));
+    const int64_t factor = std::min({wanted, copies, *trips.getTrips(loop)});
     if (factor < 2 || failed(loopUnrollByFactor(loop, uint64_t(factor))))
       return failure();
   }

@@ -69,6 +69,27 @@ gpu.module @k {
     }
     gpu.return
   }
+  // Two loops of 80 trips and an end each: both have two copies.
+  // CHECK-LABEL: gpu.func @both
+  // CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c80{{.*}} step %c2{{.*}} {
+  // CHECK-COUNT-2:   memref.store
+  // CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c80{{.*}} step %c2{{.*}} {
+  // CHECK-COUNT-2:   memref.store
+  // CHECK-NOT:       memref.store
+  // CHECK:         gpu.return
+  gpu.func @both(%y: memref<1000xf32>) kernel {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %n = arith.constant 80 : index
+    %v = arith.constant 1.0 : f32
+    scf.for %i = %zero to %n step %one {
+      memref.store %v, %y[%i] : memref<1000xf32>
+    }
+    scf.for %i = %zero to %n step %one {
+      memref.store %v, %y[%i] : memref<1000xf32>
+    }
+    gpu.return
+  }
   // More code than a kernel may have: left as it is, and refused by the gate.
   // CHECK-LABEL: gpu.func @long
   // CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c100000000{{.*}} step %c1{{.*}} {
