@@ -193,7 +193,7 @@ class SameRandomNumbers:
         functional.dropout = self._dropout
 
 
-def check(name: str, steps: int | None, device: str) -> dict:
+def check(name: str, steps: int | None, device: str = "auto") -> dict:
     """Returns what became of a model: its largest error, or why there is none."""
     torch.manual_seed(0)
     row = {"name": name}

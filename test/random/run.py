@@ -58,8 +58,8 @@ def get_step(problem):
     return problem.splitlines()[0] if problem else None
 
 
-def print_lit_test(graph, seed, problem, profile):
-    step = get_step(problem)
+def print_lit_test(graph, seed, problem, choose_profile=get_profile):
+    profile, step = choose_profile(seed), get_step(problem)
     compile, inputs = "weir compile %s -o %t.weir", f"--random-inputs={seed}"
     lines = [f"// Found by scripts/random-graphs --seed={seed} --count=1: {step}"]
     lines += [f"//   {line}" for line in problem.splitlines()[1:7]]
@@ -185,11 +185,15 @@ def main():
     if options.families is not None:
         return 1 if run_families(seeds, options.families, options.jobs) else 0
 
-    check, get_own_profile, fit = functools.partial(check_everywhere, has_cuda=options.cuda), get_profile, []
+    check, choose_profile, fit = functools.partial(check_everywhere, has_cuda=options.cuda), get_profile, {}
     if options.drivers:
         if not SECOND_DRIVER:
             parser.error("--drivers needs a second driver: WEIR_SECOND_DRIVER names its manifest")
-        check, get_own_profile = lambda *arguments: fit.append(check_drivers(*arguments)), lambda _: None
+
+        def check(weir, graph, seed, has_gradients):
+            fit[seed] = check_drivers(weir, graph, seed, has_gradients)
+
+        choose_profile = lambda _: None
 
     def show(done, end=""):
         speed = done / (time.monotonic() - start) * 60
@@ -200,12 +204,13 @@ def main():
         for done, failure in enumerate(pool.map(lambda seed: judge(seed, check), seeds), 1):
             if failure:
                 failures += 1
-                print_lit_test(*failure, get_own_profile(failure[1]))
+                print_lit_test(*failure, choose_profile)
             if sys.stderr.isatty():
                 show(done)
     show(options.count, "\n")
     if options.drivers:
-        print(f"{sum(fit)} graphs fit the smallest profile and ran on the second driver; {len(fit) - sum(fit)} need f64")
+        count = sum(fit.values())
+        print(f"{count} graphs fit the smallest profile and ran on the second driver; {len(fit) - count} need f64")
     return 1 if failures else 0
 
 
