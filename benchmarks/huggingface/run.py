@@ -1,7 +1,7 @@
 """Trains small Hugging Face models as their users do, and compares each step with PyTorch's in f64.
 
     build/venv/bin/pip install transformers
-    build/venv/bin/python benchmarks/huggingface/run.py [NAME...] [--steps=N] [--json=FILE]
+    build/venv/bin/python benchmarks/huggingface/run.py [NAME...] [--steps=N] [--device=DEVICE] [--profile=NAME] [--json=FILE]
 
 Every model is in training mode, with the dropout, the padding index and the buffers that its configuration has by
 default. PyTorch is given the random numbers that Weir draws, so that losses and gradients can be compared. A model is
@@ -13,6 +13,9 @@ where parameters go (PyTorch's ResNet in f32 departs from that in f64 by 5% in 2
 where every loss differs from f64's by less than 1e-4 of the first, and at the end each parameter and buffer by less than 1e-3 of its largest element, or of how far so many steps
 can move one where that is larger; and where its dropout is the same again from the same seed, and another in another
 step and from another seed.
+
+--profile compiles for a built-in profile, such as minimum, in place of the device's own. VK_DRIVER_FILES names the
+manifest of another Vulkan driver than the default one.
 """
 
 import argparse
@@ -190,7 +193,7 @@ class SameRandomNumbers:
         functional.dropout = self._dropout
 
 
-def check(name: str, steps: int | None) -> dict:
+def check(name: str, steps: int | None, device: str = "auto") -> dict:
     """Returns what became of a model: its largest error, or why there is none."""
     torch.manual_seed(0)
     row = {"name": name}
@@ -205,7 +208,8 @@ def check(name: str, steps: int | None) -> dict:
     optimizer = weir.AdamW(learning_rate=RATE, epsilon=EPSILON) if steps else weir.SGD(learning_rate=1.0)
     begin = time.time()
     try:
-        step = weir.compile_step(model, lambda output: output.loss, example=inputs, optimizer=optimizer)
+        step = weir.compile_step(model, lambda output: output.loss, example=inputs, optimizer=optimizer,
+                                 device=device)
     except (weir.torch.ExportError, weir.CompileError) as error:
         return row | {"state": "refused", "why": str(error)}
     except Exception:
@@ -300,13 +304,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="models; all without one, or with --steps one of each kind")
     parser.add_argument("--steps", type=int, metavar="N", help="train so many steps by AdamW")
+    parser.add_argument("--device", default="auto", help="as weir.compile_step has it (default auto)")
+    parser.add_argument("--profile", metavar="NAME", help="a built-in profile")
     parser.add_argument("--json", metavar="FILE", help="write a row for each model")
     options = parser.parse_args()
+    if options.profile:
+        weir.Device.profile = json.dumps({"like": options.profile, "name": options.profile})
     if unknown := [name for name in options.names if name not in MODELS]:
         parser.error(f"there is no model {unknown[0]}; there are {', '.join(MODELS)}")
     rows = []
     for name in options.names or (KINDS if options.steps else MODELS):
-        row = check(name, options.steps)
+        row = check(name, options.steps, options.device)
         rows.append(row)
         detail = row["why"].splitlines()[-1][:150] if "error" not in row else f"{row['error']:.1e} at {row['where']}"
         if "losses" in row:

@@ -85,6 +85,15 @@ static constexpr Family families[] = {
     // of 16, 256 invocations, 16 KiB, 8 buffers of 128 MiB or more, aligned to 32; integers of 32
     // bits alone, no f64.
     {"v3d", 16, 256, 16 * kib, 8, 128 * mib, 32, false, false, false, false, 64, 4, 1, false},
+    // PowerVR of B-Series and later by Imagination's own driver, which alone has Vulkan 1.3.
+    // Reports of vulkan.gpuinfo.org with 8 buffers have 16, and have WebGPU's other limits: 256
+    // invocations, 16 KiB, buffers of 128 MiB, aligned to 256
+    // (https://github.com/gpuweb/gpuweb/issues/3631). A Pixel 11 Pro has subgroups of 128
+    // (https://github.com/ggml-org/llama.cpp/issues/28214), as a BXM-8-256
+    // (https://github.com/azhirnov/cpu-gpu-arch); that all have is not public, so the code has no
+    // operations of subgroups. Integers of 32 bits alone, for the same reason. A BXM-8-256 makes
+    // 256 operations per clock, as one unit does.
+    {"powervr", 1, 256, 16 * kib, 16, 128 * mib, 256, false, false, false, false, 128, 4, 1, false},
     // The required limits of Roadmap 2022 (Vulkan's specification, appendix Roadmap Milestones),
     // without the types that Vulkan leaves to devices.
     {"minimum", 4, 256, 16 * kib, 30, 128 * mib, 256, false, false, false, false, 64, 4, 1, false},

@@ -10,7 +10,7 @@
 namespace weir {
 
 /// Returns the built-in profiles of GPUs for target vulkan: nvidia, rdna2, rdna3, gcn, xe, gen9,
-/// adreno6, adreno7, valhall, apple, v3d, minimum and vulkan13.
+/// adreno6, adreno7, valhall, apple, v3d, powervr, minimum and vulkan13.
 std::vector<Profile> makeVulkanProfiles();
 
 } // namespace weir

@@ -14,7 +14,6 @@ import zlib
 import numpy
 import ptxas
 import pytest
-from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -54,18 +53,6 @@ def choose_isa(source):
     return isas[zlib.crc32(source.read_bytes()) % len(isas)]
 
 
-def clear_noise(path):
-    """Makes results zero that are zero but for the rounding of f64: values are of order one, and a relative error of
-    what is left says nothing."""
-    with safe_open(path, "numpy") as file:
-        if "BF16" in {file.get_slice(name).get_dtype() for name in file.keys()}:
-            return  # numpy has none
-    tensors = load_file(path)
-    is_noise = {name: 0 < abs(tensor).max(initial=0) < 1e-15 for name, tensor in tensors.items()}
-    if any(is_noise.values()):
-        save_file({name: tensor * 0 if is_noise[name] else tensor for name, tensor in tensors.items()}, path)
-
-
 def keep_case(artifact, expected, inputs, tolerance):
     """Makes a folder of a run and what it must result in, for `scripts/gpu-tests`."""
     test = re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" ")[0])
@@ -82,6 +69,16 @@ def keep_case(artifact, expected, inputs, tolerance):
             argument = f"--input={name}"
         arguments.append(argument)
     (folder / "arguments").write_text("\n".join(arguments) + "\n")
+
+
+def drop_rounding(path):
+    """Makes zeros of results in f64 that are rounding alone: of graphs whose values are of order one, and some of whose
+    gradients are 0, as those of scores are that a softmax of one element reads."""
+    tensors = load_file(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype == numpy.float64 and 0 < numpy.abs(tensor).max(initial=0) < 1e-14:
+            tensors[name] = numpy.zeros_like(tensor)
+    save_file(tensors, path)
 
 
 class Weir:
@@ -137,12 +134,13 @@ class Weir:
         source.write_text(text)
         return self.compile(source, name, *flags)
 
-    def compare(self, artifact, inputs, tolerance, validated=False):
+    def compare(self, artifact, inputs, tolerance, validated=False, has_order_one=False):
         """Runs on Vulkan and on the CPU against the f64 reference, and on the simulator; returns Vulkan's output
-        file."""
+        file. With `has_order_one` the graph's values are of order one."""
         expected, output = self.folder / "expected.safetensors", self.folder / "output.safetensors"
         self.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
-        clear_noise(expected)
+        if has_order_one:
+            drop_rounding(expected)
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import run
-from check import check_gradients, check_values, get_profile
-from conftest import ROOT
+from check import check_drivers, check_gradients, check_values, get_profile
+from conftest import ROOT, SECOND_DRIVER
 from graphs import OPERATIONS, make
 from shrink import remove_unused, shrink
 
@@ -21,6 +21,15 @@ def test_random_graph(weir, seed):
 @pytest.mark.parametrize("seed", SEEDS[2::8])
 def test_gradients_of_random_graph(weir, seed):
     check_gradients(weir, make(seed, differentiable=True), seed, validated=seed % 16 == 2)
+
+
+@pytest.mark.skipif(not SECOND_DRIVER, reason="no second driver")
+@pytest.mark.parametrize("seed, has_gradients, fits", [(700001, False, True), (700000, True, False), (800008, True, True)],
+                         ids=["values", "f64", "zero gradients"])
+def test_random_graph_on_both_drivers(weir, seed, has_gradients, fits):
+    """A slice of `scripts/random-graphs --drivers`. The third's softmax of one element has a gradient of 0."""
+    graph = make(seed, differentiable=seed % 2 == 0)
+    assert check_drivers(weir, graph, seed, has_gradients) == fits
 
 
 def test_graphs_have_everything():

@@ -1,4 +1,4 @@
-"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops] [--families[=NAME,...]]
+"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops] [--families[=NAME,...]] [--drivers]
 
 Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
 synchronization validation, the simulator and the verifier; every other one with gradients,
@@ -8,11 +8,15 @@ fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/
 With --families the examples and each graph are compiled for each family of Vulkan GPUs, or those named, validated, and
 run in the simulator alone. A table counts what cannot be had, for lack of f64 or of buffers.
 
+With --drivers each graph, every other one with gradients, is compiled once for the default Vulkan driver and for the
+smallest profile, and both drivers (WEIR_SECOND_DRIVER) are compared with the reference in f64: several times as fast.
+
 With --ops it runs none, but says which of the ops that the graph level takes they are made of."""
 
 import argparse
 import collections
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -22,24 +26,27 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
-from check import (GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_family, check_gradients,  # noqa: E402
-                   check_values, get_profile, list_families)
-from conftest import Weir  # noqa: E402
+from check import (GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_drivers, check_family,  # noqa: E402
+                   check_gradients, check_values, get_profile, list_families)
+from conftest import SECOND_DRIVER, Weir  # noqa: E402
 from graphs import make  # noqa: E402
 from operations import SINCE  # noqa: E402
 from shrink import remove_unused, shrink  # noqa: E402
 
 
-def find_problem(graph, seed, has_gradients, has_cuda):
-    """Returns the problem of a graph, None for none."""
+def check_everywhere(weir, graph, seed, has_gradients, has_cuda=False):
+    check_values(weir, graph, seed, get_profile(seed), validated=True, pinned=seed % 4 == 0)
+    if has_gradients:
+        check_gradients(weir, graph, seed, validated=True)
+    if has_cuda:
+        check_cuda(weir, graph, seed)
+
+
+def find_problem(graph, seed, has_gradients, check):
+    """Returns the problem that `check`, a function as `check_everywhere`, finds in a graph, None for none."""
     with tempfile.TemporaryDirectory() as folder:
-        weir = Weir(pathlib.Path(folder))
         try:
-            check_values(weir, graph, seed, get_profile(seed), validated=True, pinned=seed % 4 == 0)
-            if has_gradients:
-                check_gradients(weir, graph, seed, validated=True)
-            if has_cuda:
-                check_cuda(weir, graph, seed)
+            check(Weir(pathlib.Path(folder)), graph, seed, has_gradients)
         except AssertionError as problem:
             # Folders and tools have other names each time.
             return re.sub(rf"{re.escape(folder)}/?|\S*/bin/|\S*scripts/", "", str(problem))
@@ -51,8 +58,8 @@ def get_step(problem):
     return problem.splitlines()[0] if problem else None
 
 
-def print_lit_test(graph, seed, problem):
-    profile, step = get_profile(seed), get_step(problem)
+def print_lit_test(graph, seed, problem, choose_profile=get_profile):
+    profile, step = choose_profile(seed), get_step(problem)
     compile, inputs = "weir compile %s -o %t.weir", f"--random-inputs={seed}"
     lines = [f"// Found by scripts/random-graphs --seed={seed} --count=1: {step}"]
     lines += [f"//   {line}" for line in problem.splitlines()[1:7]]
@@ -72,19 +79,19 @@ def print_lit_test(graph, seed, problem):
     print("\n".join([*lines, graph.text()]), flush=True)
 
 
-def judge(seed, has_cuda):
+def judge(seed, check):
     has_gradients = seed % 2 == 0
     graph = make(seed, differentiable=has_gradients)
-    problem = find_problem(graph, seed, has_gradients, has_cuda)
+    problem = find_problem(graph, seed, has_gradients, check)
     if problem is None:
         return None
     # Values that nothing uses may decide which check is the first to fail.
     needed = remove_unused(graph.copy())
-    if found := find_problem(needed, seed, has_gradients, has_cuda):
+    if found := find_problem(needed, seed, has_gradients, check):
         graph, problem = needed, found
     step = get_step(problem)
-    smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients, has_cuda)) == step)
-    return smaller, seed, find_problem(smaller, seed, has_gradients, has_cuda) or problem
+    smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients, check)) == step)
+    return smaller, seed, find_problem(smaller, seed, has_gradients, check) or problem
 
 
 def count_ops(seeds):
@@ -165,6 +172,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the next have the next ones")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="graphs at a time")
     parser.add_argument("--cuda", action="store_true", help="also run each graph's PTX on the simulator")
+    parser.add_argument("--drivers", action="store_true", help="run each graph on both Vulkan drivers, and nothing else")
     parser.add_argument("--ops", action="store_true", help="count the graphs that have each op")
     parser.add_argument("--families", nargs="?", const="", metavar="NAME,...",
                         help="compile for families of GPUs, and run in the simulator")
@@ -177,19 +185,32 @@ def main():
     if options.families is not None:
         return 1 if run_families(seeds, options.families, options.jobs) else 0
 
+    check, choose_profile, fit = functools.partial(check_everywhere, has_cuda=options.cuda), get_profile, {}
+    if options.drivers:
+        if not SECOND_DRIVER:
+            parser.error("--drivers needs a second driver: WEIR_SECOND_DRIVER names its manifest")
+
+        def check(weir, graph, seed, has_gradients):
+            fit[seed] = check_drivers(weir, graph, seed, has_gradients)
+
+        choose_profile = lambda _: None
+
     def show(done, end=""):
         speed = done / (time.monotonic() - start) * 60
         print(f"\r\033[K{done} of {options.count} graphs, {failures} failed, {speed:.0f} a minute", end=end,
               file=sys.stderr, flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for done, failure in enumerate(pool.map(lambda seed: judge(seed, options.cuda), seeds), 1):
+        for done, failure in enumerate(pool.map(lambda seed: judge(seed, check), seeds), 1):
             if failure:
                 failures += 1
-                print_lit_test(*failure)
+                print_lit_test(*failure, choose_profile)
             if sys.stderr.isatty():
                 show(done)
     show(options.count, "\n")
+    if options.drivers:
+        count = sum(fit.values())
+        print(f"{count} graphs fit the smallest profile and ran on the second driver; {len(fit) - count} need f64")
     return 1 if failures else 0
 
 

@@ -1,6 +1,9 @@
 """Runs ONNX's own node tests through weir.onnx's backend interface, and counts them: right, wrong, refused.
 
-    onnx_nodes.py [--device=cpu|sim|vulkan|cuda] [--filter=REGEX] [--every=N] [--json=OUT.json]
+    onnx_nodes.py [--device=cpu|sim|vulkan|cuda] [--profile=NAME] [--filter=REGEX] [--every=N] [--json=OUT.json]
+
+--profile compiles for a built-in profile, such as minimum, in place of the device's own. VK_DRIVER_FILES names the
+manifest of another Vulkan driver than the default one.
 
 The tests come with the package onnx. Those count whose inputs and outputs are tensors of static shape, of floats,
 integers or booleans. Each runs in a process of its own. A test is wrong if a result differs from ONNX's by more than
@@ -15,7 +18,7 @@ import warnings
 
 warnings.filterwarnings("ignore")
 
-from common import Simulation, can_import, parse_options, run_all  # noqa: E402, I001
+from common import Simulation, can_import, parse_options, run_all, use_profile  # noqa: E402, I001
 
 import numpy  # noqa: E402
 
@@ -110,7 +113,9 @@ def max_units(one, other):
 
 
 def main():
-    options = parse_options(__doc__)
+    options = parse_options(__doc__, lambda parser: parser.add_argument("--profile", help="a built-in profile"))
+    if options.profile:
+        use_profile(options.profile)
     cases = [(case.name, case) for case in collect_testcases(None) if is_static(case.model)]
     return run_all(cases, lambda case: run(case, options.device), options)
 

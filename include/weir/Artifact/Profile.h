@@ -115,8 +115,8 @@ struct Profile {
 int64_t getRank(const Profile &profile);
 
 /// Returns the built-in profile `name`: lavapipe, nvidia, rdna2, rdna3, gcn, xe, gen9, adreno6,
-/// adreno7, valhall, apple, v3d, minimum, vulkan13, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3,
-/// x86-64-v4 or aarch64. Errors: `Error` naming the built-in ones.
+/// adreno7, valhall, apple, v3d, powervr, minimum, vulkan13, sm_80, sm_90, sm_90a, x86-64-v2,
+/// x86-64-v3, x86-64-v4 or aarch64. Errors: `Error` naming the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 
 /// Returns the names of the built-in profiles of a target, "vulkan", "cuda" or "cpu".

@@ -55,7 +55,7 @@ TEST(Profile, of_families_of_gpus) {
     EXPECT_EQ(profile.target, "vulkan");
     EXPECT_EQ(profile.contractionSlab > 0, name != "lavapipe");
   }
-  EXPECT_EQ(getBuiltinProfileNames("vulkan").size(), 14u);
+  EXPECT_EQ(getBuiltinProfileNames("vulkan").size(), 15u);
   EXPECT_EQ(getBuiltinProfileNames("cuda"), (std::vector<std::string>{"sm_80", "sm_90", "sm_90a"}));
 }
 
@@ -114,9 +114,8 @@ TEST(Profile, of_a_processor_may_have_wide_vectors) {
 TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
                "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, nvidia, rdna2, "
-               "rdna3, gcn, xe, gen9, adreno6, adreno7, valhall, apple, v3d, minimum, vulkan13, "
-               "sm_80, sm_90, "
-               "sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
+               "rdna3, gcn, xe, gen9, adreno6, adreno7, valhall, apple, v3d, powervr, minimum, "
+               "vulkan13, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
   EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
                "p.json: the file has the unknown key \"nane\"");
@@ -150,8 +149,8 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_ERROR(
       getBuiltinProfile("mine"),
       "there are lavapipe, nvidia, rdna2, rdna3, gcn, xe, gen9, adreno6, adreno7, valhall, apple, "
-      "v3d, "
-      "minimum, vulkan13, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
+      "v3d, powervr, minimum, vulkan13, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 and "
+      "aarch64");
 }
 
 static const TextEdit profileEdits[] = {
