@@ -53,6 +53,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
     profile.precision = options.precision;
     manager.addPass(createSetProfilePass(profile));
   }
+  // Before the sorts that it writes are decomposed; scatters of gradients are there.
+  manager.addNestedPass<func::FuncOp>(createFormSegmentsPass());
   // Only now: norms have gradients in closed form, and an expanded one has a dozen ops to match.
   manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
   // Expanded norms hold scalars and slices, too.

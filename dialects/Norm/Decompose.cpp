@@ -103,13 +103,13 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
       .DefaultUnreachable("neither an op of norm nor linalg.softmax");
 }
 
-/// Builds the results of `op` before it, in blocks if it is attention over that many keys. `number`
-/// is that of all equal ops.
-static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t keysInBlocks,
-                                    int64_t number) {
+/// Builds the results of `op` before it, as `options` say. `number` is that of all equal ops.
+static SmallVector<Value> decompose(OpBuilder &builder, Operation *op,
+                                    const DecomposeOptions &options, int64_t number) {
   auto isInBlocks = [&](auto attention) {
-    return keysInBlocks > 0 &&
-           getScoresType(attention.getQ(), attention.getK()).getShape().back() >= keysInBlocks;
+    return options.keysInBlocks > 0 &&
+           getScoresType(attention.getQ(), attention.getK()).getShape().back() >=
+               options.keysInBlocks;
   };
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
@@ -117,10 +117,12 @@ static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t k
     return decomposeInBlocks(builder, attention, number);
   if (auto vjp = dyn_cast<AttentionVjpOp>(op); vjp && isInBlocks(vjp))
     return decomposeInBlocks(builder, vjp, number);
+  if (auto sort = dyn_cast<ArgsortOp>(op); sort && options.sortsBits)
+    return {decomposeAsBits(builder, sort)};
   return decompose(builder, op);
 }
 
-void weir::norm::decomposeAll(Operation *root, int64_t keysInBlocks) {
+void weir::norm::decomposeAll(Operation *root, const DecomposeOptions &options) {
   OpBuilder builder(root->getContext());
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
@@ -143,7 +145,7 @@ void weir::norm::decomposeAll(Operation *root, int64_t keysInBlocks) {
   }
   for (auto [op, number] : llvm::zip_equal(ops, numbers)) {
     Operation *before = op->getPrevNode();
-    op->replaceAllUsesWith(::decompose(builder, op, keysInBlocks, number));
+    op->replaceAllUsesWith(::decompose(builder, op, options, number));
     // Unused gradients go, and the ops that only they used.
     for (Operation *last = op; last != before;) {
       Operation *previous = last->getPrevNode();

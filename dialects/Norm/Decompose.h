@@ -14,11 +14,20 @@ namespace weir::norm {
 /// Needs: `op` is any op of `norm`, or `linalg.softmax` on tensors.
 llvm::SmallVector<mlir::Value> decompose(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// Replaces every such op under `root` by its decomposition. Attention over `keysInBlocks` keys or
-/// more is decomposed for kernels that compute scores a block at a time, and keep none: each sum
-/// that needs scores has products of its own, which `schedule::inBlocksAttrName` marks. With 0 no
-/// attention is: then all sums read one tensor of scores.
-void decomposeAll(mlir::Operation *root, int64_t keysInBlocks = 0);
+/// Properties of the device that decompositions are for. The reference has none.
+struct DecomposeOptions {
+  /// Attention over so many keys or more is decomposed for kernels that compute scores a block at a
+  /// time, and keep none: each sum that needs scores has products of its own, which
+  /// `schedule::inBlocksAttrName` marks. With 0 no attention is: then all sums read one tensor of
+  /// scores.
+  int64_t keysInBlocks = 0;
+  /// Whether floats are sorted as integers of the same order, which takes fewer instructions. The
+  /// bits of a float mean nothing to a reference that widens floats.
+  bool sortsBits = false;
+};
+
+/// Replaces every such op under `root` by its decomposition.
+void decomposeAll(mlir::Operation *root, const DecomposeOptions &options = {});
 
 } // namespace weir::norm
 

@@ -32,6 +32,7 @@ mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluOp op);
 mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluVjpOp op);
 llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, AttentionOp op);
 llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, AttentionVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, ArgsortOp op);
 
 // The same for kernels that keep no scores: see `decomposeAll`.
 
@@ -39,6 +40,9 @@ llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, Atten
                                                  int64_t number);
 llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionVjpOp op,
                                                  int64_t number);
+
+/// The same, with floats as integers: see `DecomposeOptions`.
+mlir::Value decomposeAsBits(mlir::OpBuilder &builder, ArgsortOp op);
 
 } // namespace weir::norm
 

@@ -240,3 +240,23 @@ template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Va
 LogicalResult SoftmaxCrossEntropyOp::verify() { return verifyLoss(*this, "gives", getResult()); }
 
 LogicalResult SoftmaxCrossEntropyVjpOp::verify() { return verifyLoss(*this, "takes", getDloss()); }
+
+LogicalResult ArgsortOp::verify() {
+  constexpr int64_t largest = int64_t(1) << 30;
+  if (getKeys().empty()) // C1
+    return emitOpError("has no key");
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(getKeys().front().getType()).getShape();
+  for (Value key : getKeys())
+    if (cast<RankedTensorType>(key.getType()).getShape() != shape)
+      return emitOpError() << "has keys of shapes [" << shape << "] and ["
+                           << cast<RankedTensorType>(key.getType()).getShape() << "]";
+  if (shape.empty() || shape.back() < 1 || shape.back() > largest)
+    return emitOpError() << "sorts keys of shape [" << shape
+                         << "], whose last dimension is not in [1, " << largest << "]";
+  ArrayRef<int64_t> order = getOrder().getType().getShape();
+  if (order.size() != shape.size() || order.drop_back() != shape.drop_back() || order.back() < 1 ||
+      order.back() > shape.back()) // C2
+    return emitOpError() << "gives [" << order << "] of keys [" << shape
+                         << "]; expected that shape, or a shorter last dimension from 1 on";
+  return success();
+}

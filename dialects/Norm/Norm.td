@@ -1,4 +1,4 @@
-//===- Norm.td - Normalisations, losses and activations -------------------===//
+//===- Norm.td - Normalisations, losses, activations and sorts ------------===//
 
 #ifndef WEIR_DIALECTS_NORM_TD
 #define WEIR_DIALECTS_NORM_TD
@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Norm_Dialect : Dialect {
   let name = "norm";
   let cppNamespace = "::weir::norm";
-  let summary = "Normalisations, losses and activations as single ops.";
+  let summary = "Normalisations, losses, activations and sorts as single ops.";
   let description = [{
     Ops on ranked tensors of static shape, with value semantics: results are
     returned, nothing is written. Each has a decomposition to `linalg`
@@ -643,6 +643,38 @@ def Norm_SiluVjpOp : Norm_Op<"silu_vjp", [AllTypesMatch<["dy", "x", "dx"]>]> {
   let results = (outs Norm_Tensor:$dx);
   let assemblyFormat = "$dy `,` $x attr-dict `:` type($x)";
   let hasVerifier = 0;
+}
+
+def Norm_Keys : StaticShapeTensorOf<[I1, I8, I16, I32, I64, F16, BF16, F32, F64]>;
+def Norm_Order : StaticShapeTensorOf<[I32]>;
+
+def Norm_ArgsortOp : Norm_Op<"argsort"> {
+  let summary = "The numbers of a row's elements in sorted order.";
+  let description = [{
+    For each row of the last dimension, the elements' numbers in ascending order of
+    the first key, equal ones in that of the second, and so on; elements that are
+    equal in all keys keep their order. If the result's rows are shorter, they have
+    the first elements of that order.
+
+    Integers are signed, of booleans false comes first. The two zeros of a float are
+    equal. NaNs are equal and the largest. With `descending`, larger elements come
+    first, and equal ones still keep their order.
+
+    - (C1) There is a key, and all keys have the same shape, of rank 1 or more, whose
+      last dimension is in [1, 2^30].
+    - (C2) The result has that shape, or a last dimension that is shorter, from 1 on.
+
+    ```mlir
+    func.func @example(%x: tensor<4x10xf32>, %y: tensor<4x10xi64>) -> tensor<4x3xi32> {
+      %order = norm.argsort %x, %y {descending}
+          : tensor<4x10xf32>, tensor<4x10xi64> -> tensor<4x3xi32>
+      return %order : tensor<4x3xi32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Norm_Keys>:$keys, UnitAttr:$descending);
+  let results = (outs Norm_Order:$order);
+  let assemblyFormat = "$keys attr-dict `:` type($keys) `->` type($order)";
 }
 
 #endif // WEIR_DIALECTS_NORM_TD

@@ -41,11 +41,12 @@ static bool hasReadStatistics(Operation &op) {
   return attention && !(attention.getMax().use_empty() && attention.getShare().use_empty());
 }
 
-/// Decomposes the norms that have no rule, such as VJPs, into ops that have one.
+/// Decomposes the norms that have no rule, such as VJPs, into ops that have one. A sort gives
+/// integers, which need none.
 static void decomposeWithoutRule(Block &block) {
   OpBuilder builder(block.getParentOp()->getContext());
   for (Operation &op : llvm::make_early_inc_range(block))
-    if (isa_and_present<norm::NormDialect>(op.getDialect()) &&
+    if (isa_and_present<norm::NormDialect>(op.getDialect()) && !isa<norm::ArgsortOp>(op) &&
         (!isa<DifferentiableOpInterface>(op) || hasReadStatistics(op))) {
       op.replaceAllUsesWith(norm::decompose(builder, &op));
       op.erase();

@@ -36,9 +36,10 @@ private:
 
   SmallVector<AffineExpr> getLoops(ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> columns);
   void store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool ofSteps);
-  void walk(ArrayRef<AffineExpr> row, int64_t lanes);
+  void walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes);
   bool isAcross();
   int64_t chooseLanes();
+  int64_t choosePoints(int64_t count) const;
 };
 } // namespace
 
@@ -58,32 +59,43 @@ void Sequence::store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool of
   }
 }
 
-/// Takes all steps of a point, or of `lanes` neighbours.
-void Sequence::walk(ArrayRef<AffineExpr> row, int64_t lanes) {
+/// Takes all steps of a point, or of `lanes` neighbours. Those of several points take turns.
+void Sequence::walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
-  SmallVector<AffineExpr> start =
-      getLoops(row, SmallVector<AffineExpr>(columns.size(), emitter.constant(0)));
+  SmallVector<AffineExpr> zeros(columns.size(), emitter.constant(0));
   auto place = emitter.codeFor(op);
   auto spread = [&](Value value) { return lanes > 1 ? emitter.broadcast(value) : value; };
   SmallVector<Value> values(op->getNumResults()), before;
-  for (unsigned number : carried) {
-    OpOperand *init = op.getDpsInitOperand(number);
-    before.push_back(spread(
-        emitter.evaluate(init->get(), emitter.apply(op.getMatchingIndexingMap(init), start))));
-  }
-  auto take = [&](ValueRange running) {
-    for (auto [number, value] : llvm::zip_equal(carried, running))
+  for (ArrayRef<AffineExpr> row : points)
+    for (unsigned number : carried) {
+      OpOperand *init = op.getDpsInitOperand(number);
+      before.push_back(spread(emitter.evaluate(
+          init->get(), emitter.apply(op.getMatchingIndexingMap(init), getLoops(row, zeros)))));
+    }
+  auto take = [&](ValueRange running, unsigned point) {
+    for (auto [number, value] :
+         llvm::zip_equal(carried, running.slice(point * carried.size(), carried.size())))
       values[number] = value;
   };
-  take(emitter.loop(getProduct(columns), before, [&](Value trip, ValueRange running) {
-    AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
-    SmallVector<AffineExpr> loops = getLoops(row, emitter.delinearize(step, columns));
-    take(running);
-    SmallVector<Value> made = emitter.evaluateStep(op, loops, values);
-    store(made, loops, /*ofSteps=*/true);
-    return llvm::map_to_vector(carried, [&](unsigned number) { return spread(made[number]); });
-  }));
-  store(values, start, /*ofSteps=*/false);
+  SmallVector<Value> last =
+      emitter.loop(getProduct(columns), before, [&](Value trip, ValueRange running) {
+        AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
+        SmallVector<AffineExpr> at = emitter.delinearize(step, columns);
+        SmallVector<Value> next;
+        for (auto [point, row] : llvm::enumerate(points)) {
+          SmallVector<AffineExpr> loops = getLoops(row, at);
+          take(running, point);
+          SmallVector<Value> made = emitter.evaluateStep(op, loops, values);
+          store(made, loops, /*ofSteps=*/true);
+          for (unsigned number : carried)
+            next.push_back(spread(made[number]));
+        }
+        return next;
+      });
+  for (auto [point, row] : llvm::enumerate(points)) {
+    take(last, point);
+    store(values, getLoops(row, zeros), /*ofSteps=*/false);
+  }
 }
 
 /// Whether neighbours in what the steps store, or else in what they read, are points, not steps.
@@ -123,12 +135,29 @@ int64_t Sequence::chooseLanes() {
   return lanes;
 }
 
+/// Returns how many of `count` points an invocation walks in turns. A step waits for the one before
+/// it; on a processor steps of other points fill that time.
+int64_t Sequence::choosePoints(int64_t count) const {
+  constexpr int64_t most = 4, fewestUnits = 64;
+  if (!emitter.profile.hasFreeVectors())
+    return 1;
+  for (int64_t atOnce = most; atOnce > 1; atOnce /= 2)
+    if (count % atOnce == 0 && count / atOnce >= fewestUnits)
+      return atOnce;
+  return 1;
+}
+
 void Sequence::run(EmittedKernel &launch) {
   ArrayRef<int64_t> rows = domain.getRowSizes();
   int64_t lanes = chooseLanes();
   if (lanes == 1) {
-    emitUnits(emitter, getProduct(rows), launch, [&](Value number) {
-      walk(emitter.delinearize(emitter.setCoordinate(unitCoordinate, number), rows), 1);
+    int64_t count = getProduct(rows), atOnce = choosePoints(count);
+    emitUnits(emitter, count / atOnce, launch, [&](Value number) {
+      AffineExpr first = emitter.setCoordinate(unitCoordinate, number) * atOnce;
+      SmallVector<SmallVector<AffineExpr>> points;
+      for (int64_t i = 0; i < atOnce; ++i)
+        points.push_back(emitter.delinearize(first + i, rows));
+      walk(points, 1);
     });
     return;
   }
@@ -136,7 +165,7 @@ void Sequence::run(EmittedKernel &launch) {
   emitUnits(emitter, getProduct(rows.drop_back()) * units, launch, [&](Value number) {
     AffineExpr unit = emitter.setCoordinate(unitCoordinate, number);
     SmallVector<AffineExpr> row = getPoint(emitter, unit, rows, lanes);
-    walk(row, lanes);
+    walk({row}, lanes);
     SmallVector<Rest> rests = getRests(rows.back(), lanes);
     if (rests.empty())
       return;
@@ -149,7 +178,7 @@ void Sequence::run(EmittedKernel &launch) {
         emitRest(emitter, rest, [&](AffineExpr element) {
           SmallVector<AffineExpr> point(row);
           point.back() = element;
-          walk(point, rest.lanes);
+          walk({point}, rest.lanes);
         });
       return {};
     });

@@ -23,16 +23,17 @@ struct DecomposeNorms : weir::impl::DecomposeNormsPassBase<DecomposeNorms> {
   using DecomposeNormsPassBase::DecomposeNormsPassBase;
 
   void runOnOperation() override {
-    int64_t keysInBlocks = 0;
+    weir::norm::DecomposeOptions options;
     // The reference has no profile.
     auto module = getOperation()->getParentOfType<ModuleOp>();
     if (module && module->hasAttr(weir::schedule::profileAttrName)) {
       FailureOr<weir::Profile> profile = weir::getProfile(module);
       if (failed(profile))
         return signalPassFailure();
-      keysInBlocks = profile->attentionKeys;
+      options.keysInBlocks = profile->attentionKeys;
+      options.sortsBits = true;
     }
-    weir::norm::decomposeAll(getOperation(), keysInBlocks);
+    weir::norm::decomposeAll(getOperation(), options);
   }
 };
 } // namespace

@@ -18,7 +18,7 @@ from torch_mlir import ir
 from weir.runtime import DTYPES, to_host
 
 # The dialects of the graph level: docs/graph-level.md says which operations of these.
-DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "scf", "tensor"}
+DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "norm", "scf", "tensor"}
 BRANCHES = {"scf.execute_region", "scf.if", "scf.index_switch", "scf.while"}  # control flow between tensors
 
 

@@ -11,7 +11,9 @@ from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, wa
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = "builtin.module(stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce)"
-STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"  # the targets of custom calls
+# The targets of custom calls.
+STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"
+ARGSORT, ARGSORT_DESCENDING = "weir.argsort", "weir.argsort_descending"
 # Operations of the dialect chlo that torch-mlir does not lower, and Weir has.
 MATH = {
     "chlo.acos": "math.acos", "chlo.acosh": "math.acosh", "chlo.asin": "math.asin", "chlo.asinh": "math.asinh",
@@ -124,6 +126,9 @@ def _replace(lowered: ir.Module) -> None:
                     new = ir.Operation.create(MATH[op.name], types, operands)
                 elif target == STOP_GRADIENT:
                     new = ir.Operation.create("autodiff.stop_gradient", types, operands)
+                elif target in (ARGSORT, ARGSORT_DESCENDING):
+                    attributes = {"descending": ir.UnitAttr.get()} if target == ARGSORT_DESCENDING else {}
+                    new = ir.Operation.create("norm.argsort", types, operands, attributes)
                 elif target == THREEFRY:
                     new = _write_threefry(types, operands)
                 else:

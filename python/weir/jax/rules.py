@@ -9,10 +9,8 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 
-from weir.graphs import ExportError
+from weir.stablehlo import ARGSORT, ARGSORT_DESCENDING
 
-MANY = 2048  # elements of a row for which a network takes fewer comparisons than there are pairs, and little code
-LARGEST = 1 << 22  # elements of a row that is sorted
 
 
 def scatter(
@@ -111,74 +109,26 @@ def sort(*operands: jax.Array, dimension: int, num_keys: int, is_stable: bool) -
 def top_k(x: jax.Array, *, k: int, axis: int, **_: object) -> list[jax.Array]:
     """Returns the k largest elements and their places; of equal ones the first."""
     moved = jnp.moveaxis(x, axis, -1)
-    order = _order([moved], descending=True)[..., :k]
+    order = _order([moved], k, descending=True)
     values = jnp.take_along_axis(moved, order, axis=-1, mode="clip")
     return [jnp.moveaxis(values, -1, axis), jnp.moveaxis(order, -1, axis)]
 
 
-def _order(keys: Sequence[jax.Array], descending: bool = False) -> jax.Array:
-    """Returns the elements of the last dimension in sorted order, by their numbers.
-
-    Few are compared with every other one, many pass through a bitonic network.
-    """
-    size = keys[0].shape[-1]
-    if size > LARGEST:
-        raise ExportError(f"a sort of {size} elements has no form; the largest has {LARGEST}")
-    return _invert(_rank(keys, descending)) if size <= MANY else _pass_network(keys, descending)
+def _order(keys: Sequence[jax.Array], count: int | None = None, descending: bool = False) -> jax.Array:
+    """Returns the first `count` elements of the last dimension in sorted order, by their numbers."""
+    shape = keys[0].shape if count is None else (*keys[0].shape[:-1], count)
+    if 0 in shape:
+        return jnp.zeros(shape, jnp.int32)
+    target = ARGSORT_DESCENDING if descending else ARGSORT
+    return jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(shape, jnp.int32))(*map(_to_signed, keys))
 
 
-def _pass_network(keys: Sequence[jax.Array], descending: bool) -> jax.Array:
-    """Batcher, "Sorting networks and their applications", 1968, over the next power of two."""
-    size, rows = keys[0].shape[-1], keys[0].shape[:-1]
-    bits = (size - 1).bit_length()
-    pads = [(0, 0)] * len(rows) + [(0, (1 << bits) - size)]
-    parts = []
-    for key in map(_to_ordered, keys):
-        limits = jnp.iinfo(key.dtype)
-        parts.append(jnp.pad(key, pads, constant_values=limits.min if descending else limits.max))
-    # Elements that are added behind the end have the largest numbers.
-    parts.append(lax.broadcasted_iota(jnp.int32, (*rows, 1 << bits), len(rows)))
-    for merged in range(1, bits + 1):  # sorted runs become runs of 2^merged, every second one backwards
-        for step in reversed(range(merged)):
-            shape = (*rows, 1 << (bits - merged), 1 << (merged - step - 1), 2, 1 << step)
-            parts = [part.reshape(shape) for part in parts]
-            others = [lax.rev(part, (len(shape) - 2,)) for part in parts]
-            before = parts[-1] < others[-1]
-            for mine, its in zip(parts[-2::-1], others[-2::-1]):
-                before = (mine > its if descending else mine < its) | ((mine == its) & before)
-            run, second = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (4, 2))
-            stays = before ^ (((run + second) & 1) != 0)
-            parts = [jnp.where(stays, mine, its) for mine, its in zip(parts, others)]
-    return parts[-1].reshape(*rows, -1)[..., :size]
-
-
-def _rank(keys: Sequence[jax.Array], descending: bool = False) -> jax.Array:
-    """Returns the place that each element of the last dimension has in sorted order."""
-    shape = (*keys[0].shape, keys[0].shape[-1])
-    this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
-    before = other < this
-    for key in reversed(keys):
-        ordered = _to_ordered(key)
-        mine, its = ordered[..., :, None], ordered[..., None, :]
-        before = (its > mine if descending else its < mine) | ((its == mine) & before)
-    return before.astype(jnp.int32).sum(-1, dtype=jnp.int32)
-
-
-def _invert(rank: jax.Array) -> jax.Array:
-    """Returns the element of each rank."""
-    shape = (*rank.shape, rank.shape[-1])
-    number = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
-    place = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 2)
-    return jnp.where(rank[..., None, :] == place, number, 0).sum(-1, dtype=jnp.int32)
-
-
-def _to_ordered(key: jax.Array) -> jax.Array:
-    """Returns integers in the order of a key's elements: NaNs are last and equal, and so are both zeros."""
-    if not jnp.issubdtype(key.dtype, jnp.floating):
-        return key.astype(jnp.int32) if key.dtype == jnp.bool_ else key
-    key = jnp.where(key == 0, jnp.zeros_like(key), jnp.where(jnp.isnan(key), jnp.full_like(key, jnp.nan), key))
-    bits = lax.bitcast_convert_type(key, {2: jnp.int16, 4: jnp.int32, 8: jnp.int64}[key.dtype.itemsize])
-    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+def _to_signed(key: jax.Array) -> jax.Array:
+    """Returns signed integers in the order of unsigned ones, and other keys as they are."""
+    if not jnp.issubdtype(key.dtype, jnp.unsignedinteger):
+        return key
+    signed = jnp.dtype(f"int{8 * key.dtype.itemsize}")
+    return lax.bitcast_convert_type(key, signed) ^ jnp.asarray(jnp.iinfo(signed).min, signed)
 
 
 def cumulate(neutral: Callable[[Any], Any], reduce: Callable, x: jax.Array, *, axis: int, reverse: bool) -> jax.Array:

@@ -11,14 +11,21 @@ from torch_mlir import ir
 
 SEED, STEP = "random.seed", "random.step"
 FOREIGN = "torch.operator"
+OPS = {"weir.argsort": "norm.argsort", "weir.stop_gradient": "autodiff.stop_gradient"}
+
+
+UNIFORM = "weir.uniform"
 
 
 @dataclasses.dataclass(frozen=True)
 class Hole:
-    """An operator that was taken out: `weir.stop_gradient`, whose operand is a result, or `weir.uniform`."""
+    """An operator that was taken out. Its tensor, which all but `weir.uniform` have, is a result.
+
+    `numbers`: its operands that are integers, in order.
+    """
 
     name: str
-    stream: int | None = None
+    numbers: tuple[int, ...]
 
 
 def open_holes(module: ir.Module) -> list[Hole]:
@@ -29,13 +36,14 @@ def open_holes(module: ir.Module) -> list[Hole]:
     found = [op for op in block.operations if op.operation.name == FOREIGN and _get_name(op).startswith("weir.")]
     holes = []
     for op in found:
-        name = _get_name(op)
-        is_stop = name == "weir.stop_gradient"
-        holes.append(Hole(name, None if is_stop else ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value))
+        makers = [operand.owner.operation for operand in op.operands if not isinstance(operand.owner, ir.Block)]
+        numbers = [ir.IntegerAttr(maker.attributes["value"]).value for maker in makers
+                   if maker.name == "torch.constant.int"]
+        holes.append(Hole(_get_name(op), tuple(numbers)))
         op.results[0].replace_all_uses_with(block.add_argument(op.results[0].type, op.location))
     # Now no operand is the result of another operator that goes.
-    stopped = [op.operands[0] for op, hole in zip(found, holes) if hole.stream is None]
-    _close(function, block, old, [*old.operands, *stopped])
+    tensors = [op.operands[0] for op, hole in zip(found, holes) if hole.name != UNIFORM]
+    _close(function, block, old, [*old.operands, *tensors])
     for op in found:
         op.operation.erase()
     return holes
@@ -51,23 +59,25 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
     block = function.regions[0].blocks[0]
     old = block.operations[len(block.operations) - 1]
     arguments = list(block.arguments)[len(block.arguments) - len(holes) :]
-    stops = sum(hole.stream is None for hole in holes)
-    own = len(old.operands) - stops
+    count = sum(hole.name != UNIFORM for hole in holes)
+    own = len(old.operands) - count
     # Not the values themselves: one may be a hole, which changes as that is filled.
-    stopped = iter(range(own, own + stops))
+    tensors = iter(range(own, own + count))
     with module.context as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         counter = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
-        is_random = stops < len(holes)
+        is_random = count < len(holes)
         if is_random:
             seed, step = (block.add_argument(counter, function.location) for _ in range(2))
         for hole, argument in zip(holes, arguments, strict=True):
-            name, operands, attributes = "autodiff.stop_gradient", [], {}
-            if hole.stream is None:
-                operands = [old.operands[next(stopped)]]
-            else:
+            attributes = {}
+            if hole.name == UNIFORM:
                 name, operands = "random.uniform", [seed, step]
-                attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.stream)}
+                attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.numbers[0])}
+            else:
+                name, operands = OPS[hole.name], [old.operands[next(tensors)]]
+                if hole.name == "weir.argsort" and hole.numbers[0]:
+                    attributes = {"descending": ir.UnitAttr.get()}
             op = ir.Operation.create(
                 name, [argument.type], operands, attributes, loc=argument.location, ip=ir.InsertionPoint(old)
             )

@@ -1,4 +1,4 @@
-"""Operators that PyTorch has no functional form of, and random operators made of them.
+"""Operators of Weir's graph level that PyTorch has no functional form of, and random operators made of them.
 
 They pass through torch.export and torch-mlir unknown, and become ops of Weir's graph level: `weir.torch.holes`.
 """
@@ -13,11 +13,18 @@ aten = torch.ops.aten
 _library = torch.library.Library("weir", "DEF")
 _library.define("stop_gradient(Tensor x) -> Tensor")
 _library.define("uniform(int[] size, int stream, *, Device? device=None) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
+_library.define("argsort(Tensor key, int descending, int count) -> Tensor")
 _library.impl("stop_gradient", lambda x: x.clone(), "CompositeExplicitAutograd")
 _library.impl("uniform", lambda size, stream, device=None: torch.rand(size, device=device), "CompositeExplicitAutograd")
+_library.impl(
+    "argsort",
+    lambda key, descending, count: torch.argsort(key, dim=-1, descending=bool(descending), stable=True)[..., :count].to(torch.int32),
+    "CompositeExplicitAutograd",
+)
 
 stop_gradient = torch.ops.weir.stop_gradient.default
 uniform = torch.ops.weir.uniform.default
+argsort = torch.ops.weir.argsort.default
 
 
 class Random:

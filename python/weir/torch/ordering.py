@@ -1,83 +1,26 @@
-"""Sorting and counting operators, written by comparing elements.
-
-Few are compared with every other one, and places follow from counts. Many pass through a bitonic network (Batcher,
-"Sorting networks and their applications", 1968), by their values and then their numbers. So equal elements keep their
-order and no result depends on timing. NaN counts as the largest, as in PyTorch.
-"""
+"""Sorting and counting operators. Equal elements keep their order, and NaN counts as the largest, as in PyTorch."""
 
 from collections.abc import Callable
 
 import torch
 
 from weir.graphs import ExportError
+from weir.torch.operators import argsort
 
 aten = torch.ops.aten
-MANY = 2048  # elements of a row for which a network takes fewer comparisons than there are pairs, and little code
-LARGEST = 1 << 22  # elements of a row
-
-
-def _rank(values: torch.Tensor, descending: bool) -> torch.Tensor:
-    """Returns the place in sorted order of each element of the last dimension."""
-    size = values.shape[-1]
-    if values.dtype == torch.bool:
-        values = values.to(torch.int8)
-    mine, its = values.unsqueeze(-1), values.unsqueeze(-2)
-    less, equal = (its > mine, its == mine) if descending else (its < mine, its == mine)
-    if values.is_floating_point():
-        mine_nan, its_nan = mine != mine, its != its
-        larger = its_nan & ~mine_nan if descending else ~its_nan & mine_nan
-        less, equal = less | larger, equal | (its_nan & mine_nan)
-    place = torch.arange(size, device=values.device)
-    earlier = place[None, :] < place[:, None]
-    return (less | (equal & earlier)).sum(-1)
 
 
 def _order(values: torch.Tensor, descending: bool, count: int | None = None) -> torch.Tensor:
     """Returns the first `count` elements of the last dimension in sorted order, by their numbers."""
-    size = values.shape[-1]
-    if size > MANY:
-        return _order_many(values, descending)[..., :count]
-    rank = _rank(values, descending).unsqueeze(-2)
-    wanted = torch.arange(size if count is None else count, device=values.device).unsqueeze(-1)
-    number = torch.arange(size, device=values.device)
-    return torch.where(rank == wanted, number, torch.zeros((), dtype=torch.int64)).sum(-1)
-
-
-def _order_many(values: torch.Tensor, descending: bool) -> torch.Tensor:
-    """Returns the order of the last dimension by a bitonic network over its next power of two."""
-    size = values.shape[-1]
-    if size > LARGEST:
-        raise ExportError(f"a sort of {size} elements has no form; the largest has {LARGEST}")
-    number = torch.arange(size, dtype=torch.int32, device=values.device).expand(values.shape)
-    if values.is_floating_point():
-        # A NaN is an infinity behind, or in front of, all others.
-        is_nan = values != values
-        values = torch.where(is_nan, torch.full((), float("inf"), dtype=values.dtype), values)
-        number = torch.where(is_nan, number - size if descending else number + size, number)
-    elif values.dtype == torch.bool:
-        values = values.to(torch.int8)
-    bits = (size - 1).bit_length()
-    rest = (1 << bits) - size
-    if rest:
-        worst = (float("-inf" if descending else "inf") if values.is_floating_point() else
-                 torch.iinfo(values.dtype).min if descending else torch.iinfo(values.dtype).max)
-        values = torch.constant_pad_nd(values, [0, rest], worst)
-        number = torch.constant_pad_nd(number, [0, rest], 2 * size)
-    rows = values.shape[:-1]
-    for merged in range(1, bits + 1):  # sorted runs become runs of 2^merged, every second one backwards
-        for step in reversed(range(merged)):
-            shape = (*rows, 1 << (bits - merged), 1 << (merged - step - 1), 2, 1 << step)
-            values, number = values.reshape(shape), number.reshape(shape)
-            other, its = values.flip(-2), number.flip(-2)
-            before = (values > other) if descending else (values < other)
-            before = before | ((values == other) & (number < its))
-            run = torch.arange(shape[-4], device=values.device).reshape(-1, 1, 1, 1)
-            second = torch.arange(2, device=values.device).reshape(2, 1)
-            stays = before ^ (((run + second) & 1) != 0)
-            values, number = torch.where(stays, values, other), torch.where(stays, number, its)
-    number = number.reshape(*rows, -1)[..., :size]
-    number = torch.where(number < 0, number + size, torch.where(number >= size, number - size, number))
-    return number.to(torch.int64)
+    if values.numel() == 0:
+        shape = values.shape if count is None else (*values.shape[:-1], count)
+        return torch.zeros(shape, dtype=torch.int64, device=values.device)
+    if values.dtype == torch.uint8:
+        values = values.to(torch.int16)
+    count = values.shape[-1] if count is None else count
+    if count == 0:
+        return torch.zeros((*values.shape[:-1], 0), dtype=torch.int64, device=values.device)
+    return argsort(values, int(descending), count).to(torch.int64)
 
 
 def _sorted(values: torch.Tensor, dim: int, descending: bool, count: int | None = None) -> tuple:

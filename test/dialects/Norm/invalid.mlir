@@ -543,3 +543,35 @@ func.func @attention_vjp_c5_type(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: t
       : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>, tensor<1x9xf32>
   return
 }
+
+// -----
+
+func.func @argsort_c1_shapes(%x: tensor<4x10xf32>, %y: tensor<4x9xi64>) {
+  // expected-error @below {{has keys of shapes [4, 10] and [4, 9]}}
+  %order = norm.argsort %x, %y : tensor<4x10xf32>, tensor<4x9xi64> -> tensor<4x10xi32>
+  return
+}
+
+// -----
+
+func.func @argsort_c1_rank(%x: tensor<f32>) {
+  // expected-error @below {{sorts keys of shape [], whose last dimension is not in [1, 1073741824]}}
+  %order = norm.argsort %x : tensor<f32> -> tensor<i32>
+  return
+}
+
+// -----
+
+func.func @argsort_c1_none() {
+  // expected-error @below {{has no key}}
+  %order = "norm.argsort"() : () -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @argsort_c2_longer(%x: tensor<4x10xf32>) {
+  // expected-error @below {{gives [4, 11] of keys [4, 10]; expected that shape, or a shorter last dimension from 1 on}}
+  %order = norm.argsort %x : tensor<4x10xf32> -> tensor<4x11xi32>
+  return
+}

@@ -146,3 +146,12 @@ func.func @attention_of_no_keys(%q: tensor<7x4xf64>, %k: tensor<0x4xf64>, %v: te
   %e = tensor.extract_slice %dq[0, 0] [4, 4] [1, 1] : tensor<7x4xf64> to tensor<4x4xf64>
   return %e : tensor<4x4xf64>
 }
+
+// CHECK-LABEL: func @argsort
+func.func @argsort(%x: tensor<4x10xf32>, %y: tensor<4x10xi1>) -> (tensor<4x10xi32>, tensor<4x3xi32>) {
+  // CHECK: norm.argsort %{{.*}} : tensor<4x10xf32> -> tensor<4x10xi32>
+  // CHECK: norm.argsort %{{.*}}, %{{.*}} {descending} : tensor<4x10xi1>, tensor<4x10xf32> -> tensor<4x3xi32>
+  %a = norm.argsort %x : tensor<4x10xf32> -> tensor<4x10xi32>
+  %b = norm.argsort %y, %x {descending} : tensor<4x10xi1>, tensor<4x10xf32> -> tensor<4x3xi32>
+  return %a, %b : tensor<4x10xi32>, tensor<4x3xi32>
+}

@@ -1,0 +1,431 @@
+//===- ArgsortDecomposition.cpp - Sorting by merges -----------------------===//
+//
+// A row is cut into runs of up to 64 elements. In a run each element is compared with every other
+// one, and its place is the number of those before it. Then pairs of runs are merged until one is
+// left:
+//
+//     runs of 3      2 5 9 | 1 5 7 | 3 3 8 | 0 4 6
+//     merged         1 2 5 5 7 9   | 0 3 3 4 6 8
+//     merged         0 1 2 3 3 4 5 5 6 7 8 9
+//
+// A merge is a scan whose steps take the smaller one of the first elements that two runs have left.
+// Long runs are merged in chunks. A chunk starts at an element that a binary search finds: that
+// before which as many elements are merged as before the chunk (Odeh et al., "Merge Path", 2012).
+// So each element is written by one step, at a place that only the step's number gives, and
+// whoever wants the first few elements merges no more than those.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Norm/Decompositions.h"
+#include "dialects/Norm/RowBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weir::norm;
+
+namespace {
+/// Sorted runs of each row, as tensors [row, run, place].
+struct Runs {
+  SmallVector<Value> keys;
+  Value order; ///< the elements' numbers in their row
+  int64_t count = 0, length = 0;
+};
+
+class Sorter {
+public:
+  Sorter(OpBuilder &builder, ArgsortOp op, bool sortsBits);
+  Value run();
+
+private:
+  using Body = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &b, ValueRange arguments)>;
+
+  ImplicitLocOpBuilder builder;
+  ArgsortOp op;
+  bool sortsBits; ///< whether keys of floats are integers
+  int64_t rows, size, wanted;
+  int64_t chunk; ///< the number of elements that a long merge takes in one walk
+  int64_t kept;  ///< the number of elements of a run that may reach the result
+
+  Type index() { return builder.getI32Type(); }
+  Value empty(ArrayRef<int64_t> shape, Type type) {
+    return tensor::EmptyOp::create(builder, shape, type);
+  }
+  Value splat(ArrayRef<int64_t> shape, int64_t number);
+  Value reshape(Value tensor, ArrayRef<int64_t> shape);
+  AffineMap map(unsigned loops, ArrayRef<unsigned> dims);
+  SmallVector<Value> compute(ArrayRef<int64_t> ranges, unsigned reduced, ValueRange inputs,
+                             ValueRange inits, SmallVector<AffineMap> maps, Body body);
+  Value isBefore(ImplicitLocOpBuilder &b, ValueRange one, ValueRange other, Value ifEqual = {});
+  SmallVector<Value> read(ImplicitLocOpBuilder &b, ValueRange tensors, ArrayRef<Value> at);
+  Value convert(ImplicitLocOpBuilder &b, Value value);
+  TypedAttr getLast(Type type);
+  Value makeKey(Value source, int64_t count, int64_t length);
+  Runs sortRuns(int64_t count, int64_t length);
+  Value findStarts(const Runs &runs, int64_t chunks, int64_t ofChunk);
+  Runs merge(const Runs &runs);
+};
+} // namespace
+
+/// The body's numbers: an index of 32 bits, as kernels have.
+static Value number(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantIntOp::create(b, b.getI32Type(), value);
+}
+static Value loop(ImplicitLocOpBuilder &b, unsigned dim) {
+  return arith::IndexCastOp::create(b, b.getI32Type(), linalg::IndexOp::create(b, dim));
+}
+static Value add(ImplicitLocOpBuilder &b, Value one, Value other) {
+  return arith::AddIOp::create(b, one, other);
+}
+static Value scale(ImplicitLocOpBuilder &b, Value value, int64_t factor) {
+  return arith::MulIOp::create(b, value, number(b, factor));
+}
+static Value select(ImplicitLocOpBuilder &b, Value condition, Value one, Value other) {
+  return arith::SelectOp::create(b, condition, one, other);
+}
+static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate, Value one,
+                     Value other) {
+  return arith::CmpIOp::create(b, predicate, one, other);
+}
+
+Sorter::Sorter(OpBuilder &builder, ArgsortOp op, bool sortsBits)
+    : builder(op.getLoc(), builder), op(op), sortsBits(sortsBits) {
+  constexpr int64_t walks = 8192; // keep a device busy
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getKeys().front().getType()).getShape();
+  size = shape.back();
+  rows = llvm::product_of(shape.drop_back());
+  wanted = op.getOrder().getType().getShape().back();
+  uint64_t each = std::max<int64_t>(rows * size / walks, 1);
+  chunk = std::clamp<int64_t>(llvm::bit_floor(each), 16, 4096);
+  kept = wanted <= chunk ? wanted : int64_t(llvm::alignTo(wanted, chunk));
+}
+
+Value Sorter::splat(ArrayRef<int64_t> shape, int64_t number) {
+  auto type = RankedTensorType::get(shape, index());
+  return arith::ConstantOp::create(
+      builder, DenseElementsAttr::get(type, builder.getIntegerAttr(index(), number)));
+}
+
+/// Reshapes a tensor, through one of rank 1.
+Value Sorter::reshape(Value tensor, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto getAll = [](int64_t rank) {
+    return SmallVector<ReassociationIndices>{llvm::to_vector(llvm::seq<int64_t>(0, rank))};
+  };
+  if (type.getShape() == shape)
+    return tensor;
+  if (type.getRank() > 1)
+    tensor = tensor::CollapseShapeOp::create(builder, tensor, getAll(type.getRank()));
+  if (shape.size() == 1)
+    return tensor;
+  return tensor::ExpandShapeOp::create(builder, type.clone(shape), tensor, getAll(shape.size()));
+}
+
+AffineMap Sorter::map(unsigned loops, ArrayRef<unsigned> dims) {
+  SmallVector<AffineExpr> results =
+      llvm::map_to_vector(dims, [&](unsigned dim) { return builder.getAffineDimExpr(dim); });
+  return AffineMap::get(loops, 0, results, builder.getContext());
+}
+
+/// Creates an op over `ranges`, the last `reduced` of which it walks in order.
+SmallVector<Value> Sorter::compute(ArrayRef<int64_t> ranges, unsigned reduced, ValueRange inputs,
+                                   ValueRange inits, SmallVector<AffineMap> maps, Body body) {
+  SmallVector<utils::IteratorType> kinds(ranges.size() - reduced, utils::IteratorType::parallel);
+  kinds.resize(ranges.size(), utils::IteratorType::reduction);
+  auto generic = linalg::GenericOp::create(
+      builder, TypeRange(inits), inputs, inits, maps, kinds,
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        ImplicitLocOpBuilder b(loc, inner);
+        linalg::YieldOp::create(b, body(b, arguments));
+      });
+  return llvm::to_vector_of<Value>(generic.getResults());
+}
+
+/// Whether one element is before another one by its keys; `ifEqual`, or false, if these are equal.
+Value Sorter::isBefore(ImplicitLocOpBuilder &b, ValueRange one, ValueRange other, Value ifEqual) {
+  auto isLess = [&](Value left, Value right) -> Value {
+    if (op.getDescending())
+      std::swap(left, right);
+    if (!isa<FloatType>(left.getType()))
+      return compare(b, arith::CmpIPredicate::slt, left, right);
+    // Less than a NaN is what is none itself.
+    Value less = arith::CmpFOp::create(b, arith::CmpFPredicate::ULT, left, right);
+    Value isNumber = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, left, left);
+    return arith::AndIOp::create(b, less, isNumber);
+  };
+  Value before = ifEqual;
+  for (auto [mine, its] : llvm::reverse(llvm::zip_equal(one, other))) {
+    Value less = isLess(mine, its);
+    if (before) {
+      Value isMore = isLess(its, mine);
+      Value isNotMore = arith::XOrIOp::create(b, isMore, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
+      less = arith::OrIOp::create(b, less, arith::AndIOp::create(b, isNotMore, before));
+    }
+    before = less;
+  }
+  return before;
+}
+
+/// Reads elements at numbers of 32 bits, which must be in range.
+SmallVector<Value> Sorter::read(ImplicitLocOpBuilder &b, ValueRange tensors, ArrayRef<Value> at) {
+  SmallVector<Value> indices = llvm::map_to_vector(at, [&](Value value) -> Value {
+    return value.getType().isIndex()
+               ? value
+               : arith::IndexCastOp::create(b, b.getIndexType(), value).getResult();
+  });
+  return llvm::map_to_vector(tensors, [&](Value tensor) -> Value {
+    return tensor::ExtractOp::create(b, tensor, indices);
+  });
+}
+
+/// Returns the integer that is among those of other floats where a float is among them. Zeros have
+/// one, and so have NaNs, the largest.
+static Value getOrderedBits(ImplicitLocOpBuilder &b, Value value) {
+  Type type = value.getType(), bits = b.getIntegerType(type.getIntOrFloatBitWidth());
+  auto isEqual = [&](Value one, Value other) {
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, one, other);
+  };
+  auto constant = [&](APInt number) {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(bits, number));
+  };
+  APInt largest = APInt::getSignedMaxValue(bits.getIntOrFloatBitWidth());
+  Value zero = constant(APInt::getZero(largest.getBitWidth()));
+  Value raw = arith::BitcastOp::create(b, bits, value);
+  Value turned = arith::XOrIOp::create(b, raw, constant(largest));
+  Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, zero);
+  Value ordered = arith::SelectOp::create(b, isNegative, turned, raw);
+  Value isZero = isEqual(value, arith::ConstantOp::create(b, b.getFloatAttr(type, 0)));
+  ordered = arith::SelectOp::create(b, isZero, zero, ordered);
+  return arith::SelectOp::create(b, isEqual(value, value), ordered, constant(largest));
+}
+
+/// Converts an element of a key to a type that devices compare.
+Value Sorter::convert(ImplicitLocOpBuilder &b, Value value) {
+  Type type = value.getType();
+  bool isNarrow = type.getIntOrFloatBitWidth() < 32;
+  if (isa<FloatType>(type)) {
+    if (isNarrow)
+      value = arith::ExtFOp::create(b, b.getF32Type(), value);
+    return sortsBits ? getOrderedBits(b, value) : value;
+  }
+  if (type.isInteger(1))
+    return arith::ExtUIOp::create(b, index(), value);
+  return isNarrow ? arith::ExtSIOp::create(b, index(), value).getResult() : value;
+}
+
+/// Returns an element of a converted key that no other one is behind.
+TypedAttr Sorter::getLast(Type type) {
+  if (auto real = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = real.getFloatSemantics();
+    return FloatAttr::get(real, op.getDescending() ? APFloat::getInf(semantics, /*Negative=*/true)
+                                                   : APFloat::getNaN(semantics));
+  }
+  unsigned width = type.getIntOrFloatBitWidth();
+  return IntegerAttr::get(type, op.getDescending() ? APInt::getSignedMinValue(width)
+                                                   : APInt::getSignedMaxValue(width));
+}
+
+/// Returns a key as runs. What lies behind the end of a row comes last.
+Value Sorter::makeKey(Value source, int64_t count, int64_t length) {
+  Type from = getElementTypeOrSelf(source), to = from;
+  unsigned width = std::max(32u, from.getIntOrFloatBitWidth());
+  if (isa<FloatType>(from) && !sortsBits)
+    to = width == 32 ? builder.getF32Type() : from;
+  else
+    to = builder.getIntegerType(width);
+  SmallVector<int64_t> shape = {rows, count, length};
+  AffineMap all = builder.getMultiDimIdentityMap(3);
+  if (count * length == size) {
+    Value key = reshape(source, shape);
+    if (from == to)
+      return key;
+    return compute(shape, 0, key, empty(shape, to), {all, all},
+                   [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                     return {convert(b, in[0])};
+                   })
+        .front();
+  }
+  Value flat = reshape(source, {rows, size});
+  return compute(shape, 0, {}, empty(shape, to), {all},
+                 [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+                   Value place = add(b, scale(b, loop(b, 1), length), loop(b, 2));
+                   Value inside = arith::MinUIOp::create(b, place, number(b, size - 1));
+                   Value value = read(b, flat, {linalg::IndexOp::create(b, 0), inside}).front();
+                   Value isIn = compare(b, arith::CmpIPredicate::ult, place, number(b, size));
+                   Value last = arith::ConstantOp::create(b, getLast(to));
+                   return {select(b, isIn, convert(b, value), last)};
+                 })
+      .front();
+}
+
+/// Cuts rows into runs and sorts these, by comparing all pairs of a run.
+Runs Sorter::sortRuns(int64_t count, int64_t length) {
+  SmallVector<Value> keys = llvm::map_to_vector(
+      op.getKeys(), [&](Value key) { return makeKey(key, count, length); });
+  SmallVector<Value> pairs(keys);
+  llvm::append_range(pairs, keys);
+  SmallVector<AffineMap> maps(keys.size(), map(4, {0, 1, 2}));
+  maps.append(keys.size(), map(4, {0, 1, 3}));
+  maps.push_back(map(4, {0, 1, 2}));
+  Value rank = compute({rows, count, length, length}, 1, pairs, splat({rows, count, length}, 0),
+                       maps, [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                         Value isEarlier = compare(b, arith::CmpIPredicate::ult, loop(b, 3), loop(b, 2));
+                         ValueRange mine = in.take_front(keys.size());
+                         ValueRange its = in.slice(keys.size(), keys.size());
+                         Value isBehind = isBefore(b, its, mine, isEarlier);
+                         Value one = arith::ExtUIOp::create(b, index(), isBehind);
+                         return {add(b, in.back(), one)};
+                       })
+                   .front();
+  Runs runs;
+  runs.count = count;
+  runs.length = std::min(length, kept);
+  SmallVector<int64_t> shape = {rows, count, runs.length};
+  Value place = compute({rows, count, runs.length, length}, 1, {rank}, splat(shape, 0),
+                       {map(4, {0, 1, 3}), map(4, {0, 1, 2})},
+                       [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                         Value isIt = compare(b, arith::CmpIPredicate::eq, in[0], loop(b, 2));
+                         Value its = select(b, isIt, loop(b, 3), number(b, 0));
+                         return {add(b, in.back(), its)};
+                       })
+                   .front();
+  if (count == 1) {
+    runs.order = place;
+    return runs;
+  }
+  AffineMap all = builder.getMultiDimIdentityMap(3);
+  SmallVector<Value> inits =
+      llvm::map_to_vector(keys, [&](Value key) { return empty(shape, getElementTypeOrSelf(key)); });
+  inits.push_back(empty(shape, index()));
+  SmallVector<AffineMap> same(1 + inits.size(), all);
+  runs.keys = compute(shape, 0, place, inits, same, [&](ImplicitLocOpBuilder &b, ValueRange in) {
+    Value row = linalg::IndexOp::create(b, 0), run = linalg::IndexOp::create(b, 1);
+    Value inside = arith::MinUIOp::create(b, in[0], number(b, length - 1));
+    SmallVector<Value> made = read(b, keys, {row, run, inside});
+    made.push_back(add(b, scale(b, loop(b, 1), length), in[0]));
+    return made;
+  });
+  runs.order = runs.keys.pop_back_val();
+  return runs;
+}
+
+/// Finds for each chunk of each merged pair how many elements of the left run come before it.
+Value Sorter::findStarts(const Runs &runs, int64_t chunks, int64_t ofChunk) {
+  int64_t pairs = runs.count / 2, length = runs.length;
+  SmallVector<int64_t> shape = {rows, pairs, chunks};
+  int64_t steps = llvm::Log2_64_Ceil(length + 1);
+  AffineMap kept = map(4, {0, 1, 2});
+  return compute(
+             {rows, pairs, chunks, steps}, 1, empty(steps, index()),
+             {splat(shape, 0), splat(shape, length)}, {map(4, {3}), kept, kept},
+             [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+               Value low = in[1], high = in[2], last = number(b, length - 1);
+               Value middle = arith::ShRUIOp::create(b, add(b, low, high), number(b, 1));
+               // Of the merged elements before the chunk, the right run has `other` + 1 if the
+               // left one has `middle`.
+               Value before = scale(b, loop(b, 2), ofChunk);
+               Value other = arith::SubIOp::create(b, add(b, before, number(b, -1)), middle);
+               Value row = linalg::IndexOp::create(b, 0), left = scale(b, loop(b, 1), 2);
+               Value right = add(b, left, number(b, 1));
+               auto clamp = [&](Value place) -> Value {
+                 return arith::MinUIOp::create(b, place, last);
+               };
+               SmallVector<Value> ofLeft = read(b, runs.keys, {row, left, clamp(middle)});
+               SmallVector<Value> ofRight = read(b, runs.keys, {row, right, clamp(other)});
+               Value no = arith::ConstantIntOp::create(b, b.getI1Type(), 0);
+               Value yes = arith::ConstantIntOp::create(b, b.getI1Type(), 1);
+               Value rightIsFirst = isBefore(b, ofRight, ofLeft);
+               Value takesMore = select(b, rightIsFirst, no, yes);
+               takesMore = select(b, compare(b, arith::CmpIPredicate::sgt, other, last), yes, takesMore);
+               takesMore = select(b, compare(b, arith::CmpIPredicate::slt, other, number(b, 0)), no, takesMore);
+               Value isOpen = compare(b, arith::CmpIPredicate::slt, low, high);
+               Value raises = arith::AndIOp::create(b, isOpen, takesMore);
+               return {select(b, raises, add(b, middle, number(b, 1)), low),
+                       select(b, takesMore, high, arith::MinUIOp::create(b, middle, high))};
+             })
+      .front();
+}
+
+/// Merges neighbouring runs, of whose count two is a factor.
+Runs Sorter::merge(const Runs &runs) {
+  int64_t length = runs.length;
+  Runs merged;
+  merged.count = runs.count / 2;
+  merged.length = std::min(2 * length, kept);
+  int64_t ofChunk = std::min(merged.length, chunk);
+  while (merged.length % ofChunk != 0)
+    --ofChunk;
+  int64_t chunks = merged.length / ofChunk;
+  SmallVector<int64_t> shape = {rows, merged.count, chunks, ofChunk}, starts = {rows, merged.count, chunks};
+  Value start = chunks == 1 ? splat(starts, 0) : findStarts(runs, chunks, ofChunk);
+
+  SmallVector<Value> inits = llvm::map_to_vector(
+      runs.keys, [&](Value key) { return empty(shape, getElementTypeOrSelf(key)); });
+  inits.append({empty(shape, index()), start});
+  SmallVector<AffineMap> maps(inits.size() - 1, builder.getMultiDimIdentityMap(4));
+  maps.push_back(map(4, {0, 1, 2}));
+  SmallVector<Value> results = compute(
+      shape, 1, {}, inits, maps, [&](ImplicitLocOpBuilder &b, ValueRange in) {
+        // `taken` elements of the left run are merged, the others are of the right one.
+        Value taken = in.back(), last = number(b, length - 1);
+        Value place = add(b, scale(b, loop(b, 2), ofChunk), loop(b, 3));
+        Value other = arith::SubIOp::create(b, place, taken);
+        Value row = linalg::IndexOp::create(b, 0), left = scale(b, loop(b, 1), 2);
+        Value right = add(b, left, number(b, 1));
+        Value inLeft = arith::MinUIOp::create(b, taken, last);
+        Value inRight = arith::MinUIOp::create(b, other, last);
+        SmallVector<Value> ofLeft = read(b, runs.keys, {row, left, inLeft});
+        SmallVector<Value> ofRight = read(b, runs.keys, {row, right, inRight});
+        Value leftIsOver = compare(b, arith::CmpIPredicate::ugt, taken, last);
+        Value rightIsLeft = compare(b, arith::CmpIPredicate::ule, other, last);
+        Value takesRight = arith::OrIOp::create(b, isBefore(b, ofRight, ofLeft), leftIsOver);
+        takesRight = arith::AndIOp::create(b, takesRight, rightIsLeft);
+        SmallVector<Value> made;
+        for (auto [one, two] : llvm::zip_equal(ofLeft, ofRight))
+          made.push_back(select(b, takesRight, two, one));
+        Value run = select(b, takesRight, right, left);
+        llvm::append_range(
+            made, read(b, runs.order, {row, run, select(b, takesRight, inRight, inLeft)}));
+        made.push_back(select(b, takesRight, taken, add(b, taken, number(b, 1))));
+        return made;
+      });
+  results.pop_back();
+  for (Value &result : results)
+    result = reshape(result, {rows, merged.count, merged.length});
+  merged.order = results.pop_back_val();
+  merged.keys = results;
+  return merged;
+}
+
+Value Sorter::run() {
+  constexpr int64_t longest = 64, ofMany = 8; // elements of a run that is compared by pairs
+  auto type = op.getOrder().getType();
+  if (type.getNumElements() == 0)
+    return empty(type.getShape(), index());
+  int64_t levels = size <= longest ? 0 : llvm::Log2_64_Ceil(llvm::divideCeil(size, ofMany));
+  int64_t count = int64_t(1) << levels;
+  Runs runs = sortRuns(count, llvm::divideCeil(size, count));
+  while (runs.count > 1)
+    runs = merge(runs);
+  Value order = runs.order;
+  if (runs.length > wanted) {
+    SmallVector<OpFoldResult> zeros(3, builder.getIndexAttr(0)), ones(3, builder.getIndexAttr(1));
+    SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(rows), builder.getIndexAttr(1),
+                                       builder.getIndexAttr(wanted)};
+    order = tensor::ExtractSliceOp::create(builder, RankedTensorType::get({rows, 1, wanted}, index()),
+                                           order, zeros, sizes, ones);
+  }
+  return reshape(order, type.getShape());
+}
+
+Value weir::norm::decomposeOp(OpBuilder &builder, ArgsortOp op) {
+  return Sorter(builder, op, /*sortsBits=*/false).run();
+}
+
+Value weir::norm::decomposeAsBits(OpBuilder &builder, ArgsortOp op) {
+  return Sorter(builder, op, /*sortsBits=*/true).run();
+}

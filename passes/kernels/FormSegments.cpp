@@ -1,0 +1,675 @@
+//===- FormSegments.cpp - Scatters by sorted updates ----------------------===//
+//
+// Front ends write a scatter, and gradients write that of a gather, as a reduction over all updates
+// for each row that may be written: a choice of the updates that name the row. With n rows and m
+// updates these are n x m comparisons. Sorted by the rows that they name, the updates of a row are
+// neighbours, a segment:
+//
+//     rows that updates name    3 0 3 1     sorted  0 1 3 3     by update  1 3 0 2
+//     updates                   a b c d     running sums in segments       b d a a+c
+//     rows                      b d 0 a+c
+//
+// So a scan that starts anew in each segment combines its updates, in their order, and each row
+// takes what the scan has at the end of the segment, which a binary search finds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+#include "passes/graph/Elements.h"
+
+#include "dialects/Norm/Norm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "weir/Graph/Graph.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace weir {
+#define GEN_PASS_DEF_FORMSEGMENTSPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+using namespace weir::elements;
+
+namespace {
+/// Finds out whether a reduction combines the updates of a row, and writes it by sorted updates.
+class SegmentFormer {
+public:
+  SegmentFormer(linalg::GenericOp reduction, OpBuilder &builder)
+      : reduction(reduction), builder(reduction.getLoc(), builder),
+        type(cast<RankedTensorType>(reduction->getResultTypes().front())),
+        matcher(type.getElementType()) {}
+
+  /// Returns the tensor that replaces the reduction's, or null. Creates nothing then.
+  Value run();
+
+private:
+  using Builder = ImplicitLocOpBuilder;
+  using Body = function_ref<SmallVector<Value>(Builder &b, ValueRange carried)>;
+
+  linalg::GenericOp reduction;
+  ImplicitLocOpBuilder builder;
+  RankedTensorType type;
+  Matcher matcher;
+  Operation *combine = nullptr;
+  Value accumulator; ///< of the reduction's body
+  TypedAttr neutral;
+  Term start, update;
+  Term named;                           ///< the row that an update names
+  SmallVector<std::pair<Term, bool>> conditions; ///< that an update is written if they have this value
+  SmallVector<int64_t> walked;          ///< the variables that number the updates
+  int64_t place = 0;                    ///< the variable of the rows
+  SmallVector<unsigned> batches, columns; ///< dimensions of the result, by whether names depend on them
+  int64_t rows = 0, updates = 0;
+  int64_t chunks = 1, length = 0; ///< of the sorted updates, which the scan walks apart
+  DenseMap<int64_t, Value> at;    ///< the values of variables where code is written
+
+  /// Returns the variable of a dimension of the result, which are the matcher's first.
+  static int64_t getVariable(unsigned dim) { return int64_t(dim) + 1; }
+
+  bool match();
+  bool matchChoice(Term choice);
+  bool matchCondition(Term condition, bool isTrue);
+  bool isPlace(Term term);
+  bool collect(Term term, llvm::SmallDenseSet<int64_t> &variables);
+  bool isWorth() const;
+  void cut();
+
+  SmallVector<int64_t> getSizes(ArrayRef<unsigned> dims, ArrayRef<int64_t> more = {}) const;
+  Value emit(Builder &b, Term term);
+  Value emitCoord(Builder &b, const Coord &coord);
+  Value emitElement(Builder &b, const Term &term);
+  void setDims(Builder &b, ArrayRef<unsigned> dims, unsigned firstLoop);
+  void setUpdate(Builder &b, Value number);
+  SmallVector<Value> getIndices(Builder &b, unsigned count, unsigned first = 0);
+  Value combineValues(Builder &b, Value before, Value value);
+  SmallVector<Value> compute(ArrayRef<int64_t> ranges, bool walksLast, ValueRange inits,
+                             ArrayRef<AffineMap> maps, Body body);
+  Value splat(ArrayRef<int64_t> shape, TypedAttr value);
+  Value createNames();
+  Value createSorted(Value names, Value order);
+  Value createSums(Value sorted, Value order);
+  Value createTotals(Value sorted, Value sums);
+  Value createEnds(Value sorted);
+  Value createResult(Value sorted, Value sums, Value totals, Value ends);
+};
+} // namespace
+
+static Value index(ImplicitLocOpBuilder &b, int64_t number) {
+  return arith::ConstantIndexOp::create(b, number);
+}
+static Value word(ImplicitLocOpBuilder &b, int64_t number) {
+  return arith::ConstantIntOp::create(b, b.getI32Type(), number);
+}
+static Value toIndex(ImplicitLocOpBuilder &b, Value value) {
+  return arith::IndexCastOp::create(b, b.getIndexType(), value);
+}
+static Value toWord(ImplicitLocOpBuilder &b, Value value) {
+  return arith::IndexCastOp::create(b, b.getI32Type(), value);
+}
+static Value add(ImplicitLocOpBuilder &b, Value value, int64_t number) {
+  return arith::AddIOp::create(b, value, index(b, number));
+}
+static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate, Value one,
+                     Value other) {
+  return arith::CmpIOp::create(b, predicate, one, other);
+}
+static Value both(ImplicitLocOpBuilder &b, Value one, Value other) {
+  return arith::AndIOp::create(b, one, other);
+}
+static Value select(ImplicitLocOpBuilder &b, Value condition, Value one, Value other) {
+  return arith::SelectOp::create(b, condition, one, other);
+}
+static Value extract(ImplicitLocOpBuilder &b, Value tensor, ArrayRef<Value> front,
+                     ArrayRef<Value> back) {
+  SmallVector<Value> indices(front);
+  llvm::append_range(indices, back);
+  return tensor::ExtractOp::create(b, tensor, indices);
+}
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+/// Whether a term is the number of the row, as an integer that holds all such numbers.
+bool SegmentFormer::isPlace(Term term) {
+  while (Operation *op = matcher.unfolder.getOp(term)) {
+    if (auto loop = dyn_cast<linalg::IndexOp>(op))
+      return term.scope->loops[loop.getDim()].isVariable(place);
+    if (!isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
+      return false;
+    Type to = term.value.getType();
+    if (!to.isIndex() && !llvm::isIntN(to.getIntOrFloatBitWidth(), rows - 1))
+      return false;
+    term = matcher.unfolder.getOperand(term, 0);
+  }
+  // A table of the numbers.
+  DenseIntElementsAttr table;
+  if (!term.isElement() || !matchPattern(term.value, m_Constant(&table)) ||
+      table.getNumElements() != rows ||
+      llvm::none_of(*term.coords, [&](const Coord &coord) { return coord.isVariable(place); }))
+    return false;
+  return llvm::all_of(llvm::enumerate(table.getValues<APInt>()), [](const auto &entry) {
+    return entry.value().getSExtValue() == int64_t(entry.index());
+  });
+}
+
+/// Collects the variables that a term depends on. Returns false if its code cannot be written.
+bool SegmentFormer::collect(Term term, llvm::SmallDenseSet<int64_t> &variables) {
+  while (true) {
+    if (term.isElement() ? bool(getSplat(term.value)) : matchPattern(term.value, m_Constant()))
+      return true;
+    if (term.isElement()) {
+      llvm::SmallDenseSet<int64_t> own;
+      bool isKnown = llvm::all_of(*term.coords, [&](const Coord &coord) {
+        if (coord.computed.value)
+          return collect(coord.computed, own);
+        for (const Digit &digit : coord.digits)
+          own.insert(digit.variable);
+        return true;
+      });
+      if (isKnown && !own.contains(place)) {
+        variables.insert(own.begin(), own.end());
+        return true;
+      }
+    }
+    std::optional<Term> next = matcher.unfolder.step(term);
+    if (!next)
+      break;
+    term = *next;
+  }
+  Operation *op = term.isElement() ? nullptr : term.value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto loop = dyn_cast<linalg::IndexOp>(op)) {
+    const Coord &coord = term.scope->loops[loop.getDim()];
+    if (coord.computed.value)
+      return collect(coord.computed, variables);
+    for (const Digit &digit : coord.digits)
+      variables.insert(digit.variable);
+    return true;
+  }
+  if (!isPure(op) || op->getNumRegions() != 0 ||
+      !isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
+    return false;
+  return llvm::all_of(llvm::seq(op->getNumOperands()), [&](unsigned number) {
+    return collect(matcher.unfolder.getOperand(term, number), variables);
+  });
+}
+
+/// Takes what must hold for an update to be written. Finds the row that it names among that.
+bool SegmentFormer::matchCondition(Term condition, bool isTrue) {
+  Operation *op = matcher.unfolder.getOp(condition);
+  if (isTrue && isa_and_present<arith::AndIOp>(op))
+    return matchCondition(matcher.unfolder.getOperand(condition, 0), true) &&
+           matchCondition(matcher.unfolder.getOperand(condition, 1), true);
+  auto compare = dyn_cast_or_null<arith::CmpIOp>(op);
+  auto wanted = isTrue ? arith::CmpIPredicate::eq : arith::CmpIPredicate::ne;
+  if (compare && compare.getPredicate() == wanted && !named.value)
+    for (unsigned side : {0u, 1u})
+      if (isPlace(matcher.unfolder.getOperand(condition, side))) {
+        named = matcher.unfolder.getOperand(condition, 1 - side);
+        return true;
+      }
+  conditions.push_back({condition, isTrue});
+  return true;
+}
+
+/// Finds the updates and their conditions in the choice of a term or the neutral element.
+bool SegmentFormer::matchChoice(Term choice) {
+  if (!isa_and_present<arith::SelectOp>(matcher.unfolder.getOp(choice)))
+    return false;
+  auto isNeutral = [&](Term term) {
+    if (auto real = dyn_cast<FloatAttr>(neutral))
+      return matcher.floatConstant(term) == real.getValueAsDouble();
+    return matcher.integerConstant(term) == cast<IntegerAttr>(neutral).getValue().getSExtValue();
+  };
+  bool isTrue = isNeutral(matcher.unfolder.getOperand(choice, 2));
+  if (!isTrue && !isNeutral(matcher.unfolder.getOperand(choice, 1)))
+    return false;
+  update = matcher.unfolder.getOperand(choice, isTrue ? 1 : 2);
+  return matchCondition(matcher.unfolder.getOperand(choice, 0), isTrue) && named.value;
+}
+
+bool SegmentFormer::match() {
+  Term root = matcher.unfolder.makeElement(reduction->getResult(0));
+  SmallVector<int64_t> variables =
+      llvm::map_to_vector(*root.coords, [](const Coord &coord) { return coord.variable; });
+  std::optional<Reduction> found = matcher.unfolder.getReduction(root);
+  neutral = found ? getNeutral(found->combine) : TypedAttr();
+  if (!neutral || !isa<IntegerAttr, FloatAttr>(neutral))
+    return false;
+  combine = found->combine;
+  accumulator = getCombiner(reduction, 0)->accumulator;
+  start = found->start;
+  walked = found->variables;
+  updates = 1;
+  for (int64_t variable : walked)
+    updates *= matcher.unfolder.getSize(variable);
+  for (auto [dim, variable] : llvm::enumerate(variables)) {
+    if (variable == 0)
+      continue;
+    place = variable;
+    rows = type.getDimSize(dim);
+    named = {};
+    conditions.clear();
+    if (matchChoice(found->body))
+      break;
+    place = 0;
+  }
+  if (place == 0)
+    return false;
+  llvm::SmallDenseSet<int64_t> ofNames, ofUpdates;
+  if (!collect(named, ofNames) || !collect(update, ofUpdates) ||
+      !llvm::all_of(conditions, [&](auto &one) { return collect(one.first, ofNames); }) ||
+      ofNames.contains(place) || ofUpdates.contains(place))
+    return false;
+  for (auto [dim, variable] : llvm::enumerate(variables))
+    if (variable != 0 && variable != place)
+      (ofNames.contains(variable) ? batches : columns).push_back(dim);
+  return true;
+}
+
+/// Whether sorting takes much less than comparing each row with each update. Kernels compare many at
+/// once, and take one dispatch for it.
+bool SegmentFormer::isWorth() const {
+  constexpr double atOnce = 64, fewest = 256, largest = 1 << 30;
+  if (updates < fewest || updates > largest || rows >= largest)
+    return false;
+  double m = updates, n = rows, width = llvm::product_of(getSizes(columns), int64_t(1));
+  double levels = llvm::Log2_64_Ceil(updates);
+  return n * m > atOnce * (3 * m * levels + 2 * n * levels + 2 * m * width);
+}
+
+/// Cuts the sorted updates into chunks, if there are few other points to keep a device busy.
+void SegmentFormer::cut() {
+  constexpr int64_t fewPoints = 64, enough = 1024, shortest = 32;
+  int64_t points = llvm::product_of(getSizes(batches), int64_t(1)) *
+                   llvm::product_of(getSizes(columns), int64_t(1));
+  int64_t wanted = points >= fewPoints ? 1 : std::min(enough / points, updates / shortest);
+  length = llvm::divideCeil(updates, wanted);
+  chunks = llvm::divideCeil(updates, length);
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+SmallVector<int64_t> SegmentFormer::getSizes(ArrayRef<unsigned> dims, ArrayRef<int64_t> more) const {
+  SmallVector<int64_t> sizes =
+      llvm::map_to_vector(dims, [&](unsigned dim) { return type.getDimSize(dim); });
+  llvm::append_range(sizes, more);
+  return sizes;
+}
+
+Value SegmentFormer::emitCoord(Builder &b, const Coord &coord) {
+  if (coord.computed.value)
+    return emit(b, coord.computed);
+  Value number;
+  for (const Digit &digit : coord.digits) {
+    Value part = at.lookup(digit.variable);
+    if (digit.below != 1)
+      part = arith::DivUIOp::create(b, part, index(b, digit.below));
+    if (digit.above != 1)
+      part = arith::RemUIOp::create(b, part, index(b, digit.size));
+    number = number ? arith::AddIOp::create(
+                          b, arith::MulIOp::create(b, number, index(b, digit.size)), part)
+                    : part;
+  }
+  return number ? number : index(b, 0);
+}
+
+/// Reads an element at its place.
+Value SegmentFormer::emitElement(Builder &b, const Term &term) {
+  SmallVector<Value> indices;
+  for (const Coord &coord : *term.coords)
+    indices.push_back(emitCoord(b, coord));
+  return tensor::ExtractOp::create(b, term.value, indices);
+}
+
+/// Writes the code of a term that `collect` accepts, where all its variables have values.
+Value SegmentFormer::emit(Builder &b, Term term) {
+  while (true) {
+    TypedAttr constant = term.isElement() ? getSplat(term.value) : TypedAttr();
+    if (constant || (!term.isElement() && matchPattern(term.value, m_Constant(&constant))))
+      return arith::ConstantOp::create(b, constant);
+    auto isKnown = [&](const Coord &coord) {
+      llvm::SmallDenseSet<int64_t> own;
+      if (coord.computed.value)
+        return collect(coord.computed, own) && !own.contains(place);
+      return llvm::none_of(coord.digits,
+                           [&](const Digit &digit) { return digit.variable == place; });
+    };
+    if (term.isElement() && llvm::all_of(*term.coords, isKnown))
+      return emitElement(b, term);
+    std::optional<Term> next = matcher.unfolder.step(term);
+    if (!next)
+      break;
+    term = *next;
+  }
+  Operation *op = term.value.getDefiningOp();
+  if (auto loop = dyn_cast<linalg::IndexOp>(op))
+    return emitCoord(b, term.scope->loops[loop.getDim()]);
+  IRMapping mapping;
+  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
+    mapping.map(operand, emit(b, matcher.unfolder.getOperand(term, number)));
+  return b.clone(*op, mapping)->getResult(cast<OpResult>(term.value).getResultNumber());
+}
+
+SmallVector<Value> SegmentFormer::getIndices(Builder &b, unsigned count, unsigned first) {
+  SmallVector<Value> indices;
+  for (unsigned loop = first; loop < first + count; ++loop)
+    indices.push_back(linalg::IndexOp::create(b, loop));
+  return indices;
+}
+
+/// Gives dimensions of the result the values of loops.
+void SegmentFormer::setDims(Builder &b, ArrayRef<unsigned> dims, unsigned firstLoop) {
+  for (auto [number, dim] : llvm::enumerate(dims))
+    at[getVariable(dim)] = linalg::IndexOp::create(b, firstLoop + number);
+}
+
+/// Gives the variables that number the updates their values for an update.
+void SegmentFormer::setUpdate(Builder &b, Value number) {
+  int64_t below = updates;
+  for (int64_t variable : walked) {
+    int64_t size = matcher.unfolder.getSize(variable);
+    if (size == 1)
+      continue;
+    below /= size;
+    Value digit = number;
+    if (below != 1)
+      digit = arith::DivUIOp::create(b, digit, index(b, below));
+    if (below * size != updates)
+      digit = arith::RemUIOp::create(b, digit, index(b, size));
+    at[variable] = digit;
+  }
+}
+
+Value SegmentFormer::combineValues(Builder &b, Value before, Value value) {
+  IRMapping mapping;
+  for (Value operand : combine->getOperands())
+    mapping.map(operand, operand == accumulator ? before : value);
+  return b.clone(*combine, mapping)->getResult(0);
+}
+
+/// Creates an op over `ranges`, the last of which it walks in order if `walksLast`.
+SmallVector<Value> SegmentFormer::compute(ArrayRef<int64_t> ranges, bool walksLast,
+                                          ValueRange inits, ArrayRef<AffineMap> maps, Body body) {
+  SmallVector<utils::IteratorType> kinds(ranges.size(), utils::IteratorType::parallel);
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> all;
+  if (walksLast) {
+    kinds.back() = utils::IteratorType::reduction;
+    // A linalg op has the size of a loop only from an operand that the loop walks.
+    inputs.push_back(tensor::EmptyOp::create(builder, ranges.back(), builder.getI32Type()));
+    all.push_back(
+        AffineMap::get(ranges.size(), 0, builder.getAffineDimExpr(ranges.size() - 1)));
+  }
+  llvm::append_range(all, maps);
+  auto generic = linalg::GenericOp::create(
+      builder, TypeRange(inits), inputs, inits, all, kinds,
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        Builder b(loc, inner);
+        linalg::YieldOp::create(b, body(b, arguments.drop_front(inputs.size())));
+      });
+  return llvm::to_vector_of<Value>(generic.getResults());
+}
+
+Value SegmentFormer::splat(ArrayRef<int64_t> shape, TypedAttr value) {
+  auto of = RankedTensorType::get(shape, value.getType());
+  return arith::ConstantOp::create(builder, DenseElementsAttr::get(of, Attribute(value)));
+}
+
+/// Creates the row that each update names, or one behind the last row if it is not written.
+Value SegmentFormer::createNames() {
+  SmallVector<int64_t> shape = getSizes(batches, {chunks * length});
+  Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
+  unsigned rank = shape.size();
+  return compute(shape, false, empty, builder.getMultiDimIdentityMap(rank),
+                 [&](Builder &b, ValueRange) -> SmallVector<Value> {
+                   setDims(b, batches, 0);
+                   Value number = linalg::IndexOp::create(b, rank - 1);
+                   setUpdate(b, arith::MinUIOp::create(b, number, index(b, updates - 1)));
+                   Value name = emit(b, named);
+                   unsigned width = name.getType().isIndex() ? 64 : name.getType().getIntOrFloatBitWidth();
+                   Value isWritten = compare(b, arith::CmpIPredicate::ult, number, index(b, updates));
+                   if (llvm::isUIntN(width, rows)) {
+                     Value end = arith::ConstantOp::create(b, b.getIntegerAttr(name.getType(), rows));
+                     isWritten = both(b, isWritten, compare(b, arith::CmpIPredicate::ult, name, end));
+                   }
+                   for (auto [condition, isTrue] : conditions) {
+                     Value holds = emit(b, condition);
+                     if (!isTrue)
+                       holds = arith::XOrIOp::create(
+                           b, holds, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
+                     isWritten = both(b, isWritten, holds);
+                   }
+                   if (name.getType().isIndex())
+                     name = toWord(b, name);
+                   else if (width > 32)
+                     name = arith::TruncIOp::create(b, b.getI32Type(), name);
+                   else if (width < 32)
+                     name = arith::ExtUIOp::create(b, b.getI32Type(), name);
+                   return {select(b, isWritten, name, word(b, rows))};
+                 })
+      .front();
+}
+
+/// Creates the rows' names in sorted order.
+Value SegmentFormer::createSorted(Value names, Value order) {
+  SmallVector<int64_t> shape = getSizes(batches, {chunks * length});
+  Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
+  unsigned rank = shape.size();
+  return compute(shape, false, empty, builder.getMultiDimIdentityMap(rank),
+                 [&](Builder &b, ValueRange) -> SmallVector<Value> {
+                   SmallVector<Value> batch = getIndices(b, rank - 1);
+                   Value sortedTo = linalg::IndexOp::create(b, rank - 1);
+                   Value number = extract(b, order, batch, sortedTo);
+                   Value inside = arith::MinUIOp::create(b, number, word(b, chunks * length - 1));
+                   return {extract(b, names, batch, toIndex(b, inside))};
+                 })
+      .front();
+}
+
+/// Creates for each sorted update what those of its segment up to it have together, in its chunk:
+/// [batches, chunk, place in the chunk, columns].
+Value SegmentFormer::createSums(Value sorted, Value order) {
+  SmallVector<int64_t> ranges = getSizes(batches, {chunks});
+  unsigned first = ranges.size(); // of the columns
+  llvm::append_range(ranges, getSizes(columns));
+  unsigned last = ranges.size(); // the walked loop
+  SmallVector<int64_t> carried(ranges), stored = getSizes(batches, {chunks, length});
+  llvm::append_range(stored, getSizes(columns));
+  ranges.push_back(length);
+  SmallVector<AffineExpr> places;
+  for (unsigned loop = 0; loop < first; ++loop)
+    places.push_back(builder.getAffineDimExpr(loop));
+  places.push_back(builder.getAffineDimExpr(last));
+  for (unsigned loop = first; loop < last; ++loop)
+    places.push_back(builder.getAffineDimExpr(loop));
+  MLIRContext *context = builder.getContext();
+  AffineMap all = AffineMap::getMultiDimIdentityMap(last + 1, context);
+  return compute(
+             ranges, true,
+             {tensor::EmptyOp::create(builder, stored, type.getElementType()),
+              splat(carried, neutral)},
+             {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
+             [&](Builder &b, ValueRange running) -> SmallVector<Value> {
+               setDims(b, batches, 0);
+               setDims(b, columns, first);
+               SmallVector<Value> batch = getIndices(b, batches.size());
+               Value inChunk = linalg::IndexOp::create(b, last);
+               Value chunk = linalg::IndexOp::create(b, batches.size());
+               Value number = arith::AddIOp::create(
+                   b, arith::MulIOp::create(b, chunk, index(b, length)), inChunk);
+               Value before = arith::MaxSIOp::create(b, add(b, number, -1), index(b, 0));
+               Value continues = compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, number),
+                                         extract(b, sorted, batch, before));
+               continues = both(b, continues,
+                                compare(b, arith::CmpIPredicate::ne, inChunk, index(b, 0)));
+               Value its = extract(b, order, batch, number);
+               setUpdate(b, toIndex(b, arith::MinUIOp::create(b, its, word(b, updates - 1))));
+               Value none = arith::ConstantOp::create(b, neutral);
+               Value next = combineValues(b, select(b, continues, running[1], none), emit(b, update));
+               return {next, next};
+             })
+      .front();
+}
+
+/// Creates for each chunk what the last segment in it has up to its end, with what chunks before have
+/// of that: [batches, chunk, columns].
+Value SegmentFormer::createTotals(Value sorted, Value sums) {
+  SmallVector<int64_t> carried = getSizes(batches), stored = getSizes(batches, {chunks});
+  unsigned first = carried.size();
+  llvm::append_range(carried, getSizes(columns));
+  llvm::append_range(stored, getSizes(columns));
+  unsigned last = carried.size();
+  SmallVector<int64_t> ranges(carried);
+  ranges.push_back(chunks);
+  MLIRContext *context = builder.getContext();
+  AffineMap all = AffineMap::getMultiDimIdentityMap(last + 1, context);
+  SmallVector<AffineExpr> places(all.getResults().take_front(first));
+  places.push_back(builder.getAffineDimExpr(last));
+  for (unsigned loop = first; loop < last; ++loop)
+    places.push_back(builder.getAffineDimExpr(loop));
+  return compute(
+             ranges, true,
+             {tensor::EmptyOp::create(builder, stored, type.getElementType()),
+              splat(carried, neutral)},
+             {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
+             [&](Builder &b, ValueRange running) -> SmallVector<Value> {
+               SmallVector<Value> batch = getIndices(b, first), in = getIndices(b, last - first, first);
+               Value chunk = linalg::IndexOp::create(b, last);
+               Value begin = arith::MulIOp::create(b, chunk, index(b, length));
+               Value before = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
+               Value name = extract(b, sorted, batch, begin);
+               Value isOne = compare(b, arith::CmpIPredicate::eq, name,
+                                     extract(b, sorted, batch, add(b, begin, length - 1)));
+               Value continues = compare(b, arith::CmpIPredicate::eq, name, extract(b, sorted, batch, before));
+               continues = both(b, continues, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
+               SmallVector<Value> end = {chunk, index(b, length - 1)};
+               llvm::append_range(end, in);
+               Value own = extract(b, sums, batch, end);
+               Value next = select(b, both(b, isOne, continues),
+                                   combineValues(b, running[1], own), own);
+               return {next, next};
+             })
+      .front();
+}
+
+/// Creates for each row the number of updates that name it or a row before it, by a binary search.
+Value SegmentFormer::createEnds(Value sorted) {
+  SmallVector<int64_t> shape = getSizes(batches, {rows}), ranges(shape);
+  unsigned rank = shape.size();
+  int64_t count = chunks * length;
+  ranges.push_back(llvm::Log2_64_Ceil(count + 1));
+  AffineMap kept =
+      AffineMap::getMultiDimIdentityMap(rank + 1, builder.getContext()).dropResult(rank);
+  return compute(ranges, true,
+                 {splat(shape, builder.getI32IntegerAttr(0)),
+                  splat(shape, builder.getI32IntegerAttr(count))},
+                 {kept, kept},
+                 [&](Builder &b, ValueRange running) -> SmallVector<Value> {
+                   Value low = running[0], high = running[1];
+                   Value middle = arith::ShRUIOp::create(b, arith::AddIOp::create(b, low, high), word(b, 1));
+                   Value inside = arith::MinUIOp::create(b, middle, word(b, count - 1));
+                   Value name = extract(b, sorted, getIndices(b, rank - 1), toIndex(b, inside));
+                   Value row = toWord(b, linalg::IndexOp::create(b, rank - 1));
+                   Value isOpen = compare(b, arith::CmpIPredicate::slt, low, high);
+                   Value isBehind = compare(b, arith::CmpIPredicate::sle, name, row);
+                   Value above = arith::AddIOp::create(b, middle, word(b, 1));
+                   return {select(b, both(b, isOpen, isBehind), above, low),
+                           select(b, isBehind, high, arith::MinUIOp::create(b, middle, high))};
+                 })
+      .front();
+}
+
+/// Creates the reduction's result: each row takes what its segment has.
+Value SegmentFormer::createResult(Value sorted, Value sums, Value totals, Value ends) {
+  unsigned rank = type.getRank();
+  Value empty = tensor::EmptyOp::create(builder, type.getShape(), type.getElementType());
+  return compute(
+             type.getShape(), false, empty, builder.getMultiDimIdentityMap(rank),
+             [&](Builder &b, ValueRange) -> SmallVector<Value> {
+               auto getLoops = [&](ArrayRef<unsigned> dims) {
+                 return llvm::map_to_vector(dims, [&](unsigned dim) -> Value {
+                   return linalg::IndexOp::create(b, dim);
+                 });
+               };
+               SmallVector<Value> batch = getLoops(batches), in = getLoops(columns);
+               Value row = linalg::IndexOp::create(b, place - getVariable(0));
+               Value end = extract(b, ends, batch, row);
+               Value number = arith::SubIOp::create(b, end, word(b, 1));
+               Value inside = toIndex(b, arith::MinUIOp::create(b, number, word(b, chunks * length - 1)));
+               Value isNamed = compare(b, arith::CmpIPredicate::ne, end, word(b, 0));
+               isNamed = both(b, isNamed, compare(b, arith::CmpIPredicate::eq,
+                                                  extract(b, sorted, batch, inside), toWord(b, row)));
+               Value chunk = index(b, 0), inChunk = inside;
+               if (chunks > 1) {
+                 chunk = arith::DivUIOp::create(b, inside, index(b, length));
+                 inChunk = arith::RemUIOp::create(b, inside, index(b, length));
+               }
+               SmallVector<Value> last = {chunk, inChunk};
+               llvm::append_range(last, in);
+               Value made = extract(b, sums, batch, last);
+               if (chunks > 1) {
+                 Value begin = arith::MulIOp::create(b, chunk, index(b, length));
+                 Value previous = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
+                 Value reaches = compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, begin), toWord(b, row));
+                 reaches = both(b, reaches, compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, previous), toWord(b, row)));
+                 reaches = both(b, reaches, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
+                 SmallVector<Value> before = {arith::MaxSIOp::create(b, add(b, chunk, -1), index(b, 0))};
+                 llvm::append_range(before, in);
+                 Value whole = combineValues(b, extract(b, totals, batch, before), made);
+                 made = select(b, reaches, whole, made);
+               }
+               made = select(b, isNamed, made, arith::ConstantOp::create(b, neutral));
+               if (getSplat(start.value) == neutral)
+                 return {made};
+               for (unsigned dim = 0; dim < rank; ++dim)
+                 at[getVariable(dim)] = linalg::IndexOp::create(b, dim);
+               return {combineValues(b, emitElement(b, start), made)};
+             })
+      .front();
+}
+
+Value SegmentFormer::run() {
+  if (!match() || !isWorth())
+    return {};
+  cut();
+  builder.setInsertionPoint(reduction);
+  Value names = createNames();
+  Value order = norm::ArgsortOp::create(
+      builder, cast<RankedTensorType>(names.getType()), ValueRange(names), /*descending=*/false);
+  Value sorted = createSorted(names, order);
+  Value sums = createSums(sorted, order);
+  Value totals = chunks > 1 ? createTotals(sorted, sums) : Value();
+  return createResult(sorted, sums, totals, createEnds(sorted));
+}
+
+namespace {
+struct FormSegments : weir::impl::FormSegmentsPassBase<FormSegments> {
+  using FormSegmentsPassBase::FormSegmentsPassBase;
+
+  void runOnOperation() override {
+    OpBuilder builder(&getContext());
+    for (auto reduction : llvm::make_early_inc_range(getOperation().getOps<linalg::GenericOp>())) {
+      if (reduction->getNumResults() != 1 || reduction.getNumReductionLoops() == 0 ||
+          !reduction.hasPureTensorSemantics())
+        continue;
+      if (Value result = SegmentFormer(reduction, builder).run()) {
+        reduction->getResult(0).replaceAllUsesWith(result);
+        reduction.erase();
+      }
+    }
+  }
+};
+} // namespace
