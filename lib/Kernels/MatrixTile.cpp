@@ -1,6 +1,7 @@
 //===- MatrixTile.cpp - Tiles of sums by instructions on matrices ----------===//
 
 #include "Shapes.h"
+#include "weir/Model/Device.h"
 
 #include <cmath>
 
@@ -57,15 +58,14 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
                                                  linalg::GenericOp op, MatrixTile tile) {
   constexpr int64_t lineElements = 64, minStages = 3, groupRows = 64, groupSubgroups = 4;
   constexpr int64_t barrierBytes = 1024; // of mbarriers, up to the next slab
-  // A unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory, per clock.
-  constexpr double unitFlops = 4096, l2Bytes = 5120, sharedBytes = 128;
+  const model::Device *device = model::findDevice(profile.sm);
   tile.isGroup = true;
   tile.slab = lineElements;
   const int64_t products = getProduct(domain.getColumnSizes());
   const int64_t innermost = domain.getColumnSizes().back();
   const int64_t runElements = tile.getRunElements();
   // Elements behind the end of a tensor are copied as zeros, but only behind its last product.
-  if (!profile.isSmExact || tile.type.isF32() || profile.units == 0 ||
+  if (!profile.isSmExact || !device || tile.type.isF32() || profile.units == 0 ||
       (domain.getColumnSizes().size() > 1 && innermost % tile.slab != 0) ||
       llvm::divideCeil(products, tile.slab) < minStages || innermost % runElements != 0)
     return std::nullopt;
@@ -76,6 +76,9 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   const int64_t batches = getProduct(tile.sides.restSizes);
   const int64_t allRows = domain.getSizes()[tile.sides.rowDim],
                 allColumns = domain.getSizes()[tile.sides.columnDim];
+  // Per clock: a unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory.
+  const double unitFlops = *device->matrix, l2Bytes = *device->l2Bytes,
+               sharedBytes = *device->l1Bytes;
   std::optional<MatrixTile> best;
   double least = 0;
   for (auto [groups, columns] :

@@ -9,6 +9,7 @@
 
 #include "weir/Artifact/Error.h"
 
+#include <algorithm>
 #include <array>
 
 using namespace weir;
@@ -276,6 +277,12 @@ const Device &model::getDevice(const std::string &name) {
     names += (names.empty() ? "" : ", ") + std::string(device.name);
   }
   throw Error("no model of a device is called \"" + name + "\"; there are " + names);
+}
+
+const Device *model::findDevice(int64_t sm) {
+  auto found = std::find_if(devices.begin(), devices.end(),
+                            [&](const Device &device) { return sm != 0 && device.sm == sm; });
+  return found == devices.end() ? nullptr : &*found;
 }
 
 std::vector<NamedFigure> model::getFigures(const Device &device) {

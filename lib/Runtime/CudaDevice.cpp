@@ -91,11 +91,15 @@ int64_t CudaDevice::getComputeCapability() const { return getCapability(cuda, nu
 void CudaDevice::use() const { cuda.check(cuda.setContext(context), "cuCtxSetCurrent"); }
 
 Profile CudaDevice::getProfile() const {
-  // Code compiled for an older GPU runs on a newer one.
-  Profile profile = getBuiltinProfile(getComputeCapability() >= 90 ? "sm_90" : "sm_80");
+  // Code compiled for an older GPU runs on a newer one, but that of sm_90a on those of 9.0 alone.
+  constexpr int64_t hopper = 90;
+  const int64_t capability = getComputeCapability();
+  Profile profile = getBuiltinProfile(capability == hopper  ? "sm_90a"
+                                      : capability > hopper ? "sm_90"
+                                                            : "sm_80");
   profile.subgroupSize = getAttribute(cudaWarpSize);
   profile.maxWorkgroupSize = getAttribute(cudaMaxThreadsPerBlock);
-  profile.workgroupMemory = getAttribute(cudaMaxSharedOnRequest);
+  profile.workgroupMemory = std::min(profile.workgroupMemory, getAttribute(cudaMaxSharedOnRequest));
   for (int axis = 0; axis < 3; ++axis)
     profile.maxGrid[axis] = getAttribute(cudaMaxGridX + axis);
   return profile;

@@ -59,6 +59,9 @@ std::span<const Device> getDevices();
 /// Errors: `Error` that lists the names.
 const Device &getDevice(const std::string &name);
 
+/// Returns the first GPU of a compute capability, or null.
+const Device *findDevice(int64_t sm);
+
 /// A figure, its name and its unit.
 struct NamedFigure {
   const char *name, *unit;

@@ -40,6 +40,13 @@ TEST(Devices, NamesAreDifferentAndListed) {
   }
 }
 
+TEST(Devices, TheFirstOfACapabilityIsFound) {
+  ASSERT_NE(findDevice(90), nullptr);
+  EXPECT_STREQ(findDevice(90)->name, "h100");
+  EXPECT_EQ(findDevice(0), nullptr); // not a Vulkan device
+  EXPECT_EQ(findDevice(100), nullptr);
+}
+
 /// Peaks that vendors state follow from the figures.
 TEST(Devices, PeaksAreThoseOfTheVendors) {
   auto getFma = [](const char *name) {

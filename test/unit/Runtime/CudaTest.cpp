@@ -90,9 +90,18 @@ TEST_F(Cuda, TellsWhatItIs) {
   EXPECT_EQ(WEIR_OK, weir_device_count("cuda", &count));
   EXPECT_EQ(count, 1u);
   EXPECT_STREQ(weir_device_name(device.get()), "Fake GPU");
+  for (auto [capability, profile] :
+       {std::pair("90", "sm_90a"), {"100", "sm_90"}, {"89", "sm_80"}}) {
+    setenv("FAKE_CUDA_CAPABILITY", capability, 1);
+    char *text = nullptr;
+    ASSERT_EQ(WEIR_OK, weir_device_profile(device.get(), &text));
+    EXPECT_EQ(parseProfile(text, "p").name, profile);
+    weir_string_free(text);
+  }
+  unsetenv("FAKE_CUDA_CAPABILITY");
   char *text = nullptr;
   ASSERT_EQ(WEIR_OK, weir_device_profile(device.get(), &text));
-  EXPECT_EQ(parseProfile(text, "p"), getBuiltinProfile("sm_90"));
+  EXPECT_EQ(parseProfile(text, "p"), getBuiltinProfile("sm_90a"));
   weir_string_free(text);
 }
 
