@@ -24,6 +24,8 @@
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -43,27 +45,40 @@ using namespace mlir;
 using namespace weir;
 
 //===----------------------------------------------------------------------===//
-// Memory of a run
+// What compiled code calls
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The memory that compiled code allocates. It lives until the run is over.
-class RunMemory {
+/// What compiled code calls in a run: it allocates memory, which lives until the run is over, and
+/// asks whether a division has a quotient.
+class HostRun {
 public:
-  RunMemory() { current = this; }
-  ~RunMemory() { current = nullptr; }
+  HostRun() { current = this; }
+  ~HostRun() { current = nullptr; }
   static void *allocate(uint64_t bytes) {
     current->blocks.push_back(std::make_unique<char[]>(std::max<uint64_t>(bytes, 1)));
     return current->blocks.back().get();
   }
   static void release(void *) {}
 
+  /// Returns `y`, or 1 where `x` divided by it has no quotient. `least` is the least number of the
+  /// type that is divided.
+  static int64_t getDivisor(int64_t x, int64_t y, int64_t least) {
+    bool hasNone = y == 0 || (x == least && y == -1);
+    current->lacksQuotient |= hasNone;
+    return hasNone ? 1 : y;
+  }
+
+  bool lacksQuotient = false;
+
 private:
-  static thread_local RunMemory *current;
+  static thread_local HostRun *current;
   std::vector<std::unique_ptr<char[]>> blocks;
 };
-thread_local RunMemory *RunMemory::current = nullptr;
+thread_local HostRun *HostRun::current = nullptr;
 } // namespace
+
+static constexpr StringLiteral divisorName = "weir_get_divisor";
 
 //===----------------------------------------------------------------------===//
 // Types
@@ -222,6 +237,53 @@ static __bf16 roundToBf16(float value) {
   return std::bit_cast<__bf16>(uint16_t(bits >> 16));
 }
 
+/// Makes each division of integers ask for its divisor: one without a quotient would end the
+/// process on x86.
+static void guardDivisions(ModuleOp module) {
+  Type i64 = IntegerType::get(module.getContext(), 64);
+  func::FuncOp getDivisor;
+  module.walk([&](Operation *op) {
+    bool isSigned =
+        isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp, arith::FloorDivSIOp>(op);
+    if (!isSigned && !isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op))
+      return;
+    APInt constant;
+    if (matchPattern(op->getOperand(1), m_ConstantInt(&constant)) && !constant.isZero() &&
+        !constant.isAllOnes())
+      return;
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    Type type = op->getOperand(1).getType();
+    unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    auto widen = [&](Value value) -> Value {
+      if (type.isIndex())
+        return arith::IndexCastOp::create(b, i64, value);
+      if (bits == 64)
+        return value;
+      return isSigned ? arith::ExtSIOp::create(b, i64, value).getResult()
+                      : arith::ExtUIOp::create(b, i64, value).getResult();
+    };
+    // All unsigned divisions but those by 0 have a quotient.
+    int64_t least = isSigned ? APInt::getSignedMinValue(bits).getSExtValue() : 1;
+    Value x =
+        isSigned ? widen(op->getOperand(0)) : arith::ConstantIntOp::create(b, i64, 0).getResult();
+    Value limit = arith::ConstantIntOp::create(b, i64, least);
+    if (!getDivisor) {
+      OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+      getDivisor = func::FuncOp::create(top, module.getLoc(), divisorName,
+                                        b.getFunctionType({i64, i64, i64}, {i64}));
+      getDivisor.setPrivate();
+    }
+    Value divisor =
+        func::CallOp::create(b, getDivisor, ValueRange{x, widen(op->getOperand(1)), limit})
+            .getResult(0);
+    if (type.isIndex())
+      divisor = arith::IndexCastOp::create(b, type, divisor);
+    else if (bits < 64)
+      divisor = arith::TruncIOp::create(b, type, divisor);
+    op->setOperand(1, divisor);
+  });
+}
+
 /// Expands what upstream lowers to calls of a library, which are copies of slices and
 /// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
 /// expansion takes the limits for each other.
@@ -355,6 +417,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
   if (failed(toBuffers.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);
   expandForHost(*module);
+  guardDivisions(*module);
   if (failed(lower.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);
 
@@ -372,13 +435,16 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
     throw Error("the host's compiler failed: " + llvm::toString(engine.takeError()));
   (*engine)->registerSymbols([](llvm::orc::MangleAndInterner intern) {
     llvm::orc::SymbolMap symbols;
-    symbols[intern("malloc")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::allocate),
+    symbols[intern("malloc")] = {llvm::orc::ExecutorAddr::fromPtr(&HostRun::allocate),
                                  llvm::JITSymbolFlags::Exported};
-    symbols[intern("free")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::release),
+    symbols[intern("free")] = {llvm::orc::ExecutorAddr::fromPtr(&HostRun::release),
                                llvm::JITSymbolFlags::Exported};
     symbols[intern("__truncsfbf2")] = {llvm::orc::ExecutorAddr::fromPtr(&roundToBf16),
                                        llvm::JITSymbolFlags::Exported |
                                            llvm::JITSymbolFlags::Callable};
+    symbols[intern(divisorName)] = {llvm::orc::ExecutorAddr::fromPtr(&HostRun::getDivisor),
+                                    llvm::JITSymbolFlags::Exported |
+                                        llvm::JITSymbolFlags::Callable};
     return symbols;
   });
   code = std::move(*engine);
@@ -436,9 +502,13 @@ std::vector<Tensor> Reference::run(const std::vector<Tensor> &given) const {
     pointers[i] = descriptors[i].data();
     packed.push_back(&pointers[i]);
   }
-  RunMemory memory;
+  HostRun run;
   if (llvm::Error error = code->invokePacked(("_mlir_ciface_" + hostName).str(), packed))
     throw Error("the reference failed: " + llvm::toString(std::move(error)));
+  if (run.lacksQuotient)
+    throw Error("entry '" + entry +
+                "' divides an integer by 0, or the least one by -1, which has no quotient; run it "
+                "with other arguments");
   return made;
 }
 

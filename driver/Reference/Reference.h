@@ -34,7 +34,8 @@ public:
   const std::vector<TensorSpec> &getResults() const { return results; }
 
   /// Runs it. Where it takes F64, F32 is widened.
-  /// Errors: `Error` on arguments of the wrong number, shape or dtype.
+  /// Errors: `Error` on arguments of the wrong number, shape or dtype, and on those with which an
+  ///         integer is divided without a quotient, whose result no graph defines.
   std::vector<Tensor> run(const std::vector<Tensor> &given) const;
 
 private:

@@ -321,7 +321,31 @@ static bool handlesWide(Operation *op) {
   return false;
 }
 
+/// Rounds constants that are cast, as front ends write the limits of f64 for those of f32. Beyond
+/// f32 they become infinite, as in any cast.
+static void roundConstants(gpu::GPUFuncOp kernel) {
+  kernel.walk([](arith::TruncFOp cast) {
+    auto constant = cast.getIn().getDefiningOp<arith::ConstantOp>();
+    auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+    auto type = dyn_cast<FloatType>(cast.getType());
+    if (!number || !type ||
+        cast.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) !=
+            arith::RoundingMode::to_nearest_even)
+      return;
+    APFloat value = number.getValue();
+    bool loses = false;
+    value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    OpBuilder builder(cast);
+    cast.replaceAllUsesWith(
+        arith::ConstantOp::create(builder, cast.getLoc(), FloatAttr::get(type, value)).getResult());
+    cast.erase();
+    if (constant->use_empty())
+      constant->erase();
+  });
+}
+
 LogicalResult weir::narrowKernel(gpu::GPUFuncOp kernel) {
+  roundConstants(kernel);
   bool hasProblems = false;
   kernel.walk([&](Operation *op) {
     if (!handlesWide(op))

@@ -111,6 +111,37 @@ static void expandFma(math::FmaOp op) {
   op.erase();
 }
 
+/// Divides by 1 where integers have no quotient, which no graph defines: x86 would end the process.
+static void guardDivision(Operation *op) {
+  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp>(op);
+  if (!isSigned && !isa<arith::DivUIOp, arith::RemUIOp>(op))
+    return;
+  Value divisor = op->getOperand(1);
+  Type type = divisor.getType(), element = getElementTypeOrSelf(type);
+  APInt known;
+  bool isKnown = matchPattern(divisor, m_ConstantInt(&known));
+  if (element.isIndex() || (isKnown && !known.isZero() && !known.isAllOnes()))
+    return; // Weir's own divisions of indices have a quotient
+  ImplicitLocOpBuilder b(op->getLoc(), op);
+  auto constant = [&](const APInt &number) -> Value {
+    TypedAttr value = b.getIntegerAttr(element, number);
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, Attribute(value));
+    return arith::ConstantOp::create(b, value);
+  };
+  auto equals = [&](Value value, const APInt &number) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, value, constant(number));
+  };
+  unsigned bits = element.getIntOrFloatBitWidth();
+  Value hasNone = equals(divisor, APInt::getZero(bits));
+  if (isSigned) {
+    Value isLeast = equals(op->getOperand(0), APInt::getSignedMinValue(bits));
+    Value isNegated = equals(divisor, APInt::getAllOnes(bits));
+    hasNone = arith::OrIOp::create(b, hasNone, arith::AndIOp::create(b, isLeast, isNegated));
+  }
+  op->setOperand(1, arith::SelectOp::create(b, hasNone, constant(APInt(bits, 1)), divisor));
+}
+
 static SmallVector<vector::StoreOp> getStreams(Operation *code) {
   SmallVector<vector::StoreOp> stores;
   code->walk([&](vector::StoreOp store) {
@@ -181,6 +212,7 @@ void weir::legalizeForCpu(gpu::GPUFuncOp kernel, const Profile &profile) {
   if (!profile.hasFma())
     kernel.walk([](math::FmaOp op) { expandFma(op); });
   legalizeForAll(kernel);
+  kernel.walk(guardDivision);
   storeHalvesAsIntegers(kernel);
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel->getParentOp());

@@ -3,7 +3,9 @@
 import json
 import subprocess
 
+import numpy
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from conftest import BIN
 from edits import edit_plan, get_plan, run_checkers
@@ -122,3 +124,33 @@ def test_refusals(weir):
                                    "weir-device is without; use weir\n")):
         done = subprocess.run([BIN / tool, "verify", artifact, *flags], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (2, sentence)
+
+
+@pytest.mark.parametrize("element", ["i16", "i64"])
+def test_divisions_without_quotient(weir, element):
+    """The arguments that `weir compile` makes up have zeros. No graph defines their quotients, and nothing ends there."""
+    map = "affine_map<(i) -> (i)>"
+    (weir.folder / "a.mlir").write_text(f"""func.func @f(%x: tensor<8x{element}>, %y: tensor<8x{element}>) -> tensor<8x{element}> {{
+  %e = tensor.empty() : tensor<8x{element}>
+  %r = linalg.generic {{indexing_maps = [{map}, {map}, {map}], iterator_types = ["parallel"]}}
+      ins(%x, %y : tensor<8x{element}>, tensor<8x{element}>) outs(%e : tensor<8x{element}>) {{
+  ^bb0(%a: {element}, %b: {element}, %o: {element}):
+    %q = arith.divsi %a, %b : {element}
+    %m = arith.remsi %a, %b : {element}
+    %s = arith.addi %q, %m : {element}
+    linalg.yield %s : {element}
+  }} -> tensor<8x{element}>
+  return %r : tensor<8x{element}>
+}}
+""")
+    weir.run("compile", "a.mlir", "--target=vulkan,vulkan:minimum,cuda,cpu:native", "--against-graph=always", "-o", "a.weir")
+    status, answers = compare(weir.folder / "a.weir")
+    assert status == 0 and len(answers) == 4
+    assert all(agrees is None and "divides an integer by 0" in detail for agrees, detail in answers.values()), answers
+    least = numpy.iinfo(element.replace("i", "int")).min
+    x, y = numpy.array([[7, -7, 7, -9, 5, least, least, 0], [2, 2, 0, -2, -1, -1, 1, 0]], element.replace("i", "int"))
+    save_file({"arg0": x, "arg1": y}, weir.folder / "in.safetensors")
+    weir.run("run", "a.weir", "--device=cpu", "--input=in.safetensors", "--output=out.safetensors")
+    [found] = load_file(weir.folder / "out.safetensors").values()
+    defined = [0, 1, 3, 4, 6]
+    assert found[defined].tolist() == [4, -4, 3, -5, least]

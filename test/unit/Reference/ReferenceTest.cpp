@@ -151,3 +151,37 @@ func.func @f(%x: tensor<1xf32>) -> tensor<1xi32> {
   EXPECT_NE(errorOf(text, one, ReferencePrecision::Float64).find("has no f64 counterpart"),
             std::string::npos);
 }
+
+TEST(Reference, RefusesDivisionsWithoutQuotient) {
+  auto divide = [](const std::string &op) {
+    return R"(
+func.func @f(%x: tensor<2xi32>, %y: tensor<2xi32>) -> tensor<2xi32> {
+  %e = tensor.empty() : tensor<2xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>, affine_map<(d) -> (d)>],
+                       iterator_types = ["parallel"]}
+      ins(%x, %y : tensor<2xi32>, tensor<2xi32>) outs(%e : tensor<2xi32>) {
+  ^bb0(%a: i32, %b: i32, %o: i32):
+    %q = arith.)" +
+           op + R"( %a, %b : i32
+    linalg.yield %q : i32
+  } -> tensor<2xi32>
+  return %r : tensor<2xi32>
+})";
+  };
+  auto with = [](int x, int y) {
+    return std::vector<Tensor>{make<int32_t>("I32", {2}, {7, x}),
+                               make<int32_t>("I32", {2}, {2, y})};
+  };
+  const char *sentence = "entry 'f' divides an integer by 0, or the least one by -1, which has no "
+                         "quotient; run it with other arguments";
+  for (const char *op : {"divsi", "remsi", "divui", "remui"})
+    EXPECT_EQ(errorOf(divide(op), with(1, 0)), sentence) << op;
+  EXPECT_EQ(errorOf(divide("divsi"), with(INT32_MIN, -1)), sentence);
+  EXPECT_EQ(errorOf(divide("divui"), with(INT32_MIN, -1)), "");
+  auto run = [&](const char *op, int x, int y) {
+    return get<int32_t>(
+        runReference(divide(op), "f", with(x, y), ReferencePrecision::AsWritten)[0]);
+  };
+  EXPECT_EQ(run("divsi", -9, -1), (std::vector<int32_t>{3, 9}));
+  EXPECT_EQ(run("remui", -1, 10), (std::vector<int32_t>{1, 5}));
+}
