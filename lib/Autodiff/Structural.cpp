@@ -317,9 +317,12 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int6
 }
 
 /// Whether a maximum gives its gradient to one element even if several are as large, as
-/// PyTorch does for maxima with indices and for pooling.
+/// PyTorch does for maxima with indices and for pooling, which is over windows.
 bool Structural::choosesOne() {
-  return op->getNumResults() > 1 || op->getName().getStringRef().starts_with("linalg.pooling");
+  auto readsWindows = [](AffineMap map) {
+    return llvm::any_of(map.getResults(), llvm::IsaPred<AffineBinaryOpExpr>);
+  };
+  return op->getNumResults() > 1 || llvm::any_of(op.getIndexingMapsArray(), readsWindows);
 }
 
 /// Returns the number, as i32, of a point among those that one element of the result is

@@ -6,6 +6,7 @@ import re
 
 from torch_mlir import ir
 
+from weir.expansions import RULES, expand
 from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
 
 READ = "builtin.module(symbol-dce)"
@@ -97,6 +98,11 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
                 new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
                                           ip=ir.InsertionPoint(op))
                 op.results[0].replace_all_uses_with(new.results[0])
+                op.erase()
+        for op in [op for op in walk(function.operation) if op.name in RULES]:
+            if (made := expand(op)) is not None:
+                for old, value in zip(op.results, made, strict=True):
+                    old.replace_all_uses_with(value)
                 op.erase()
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places
 

@@ -14,6 +14,10 @@ from jax import numpy as jnp  # noqa: E402
 
 import weir  # noqa: E402
 import weir.jax  # noqa: E402
+import weir.stablehlo  # noqa: E402
+from weir.building import run_compiler  # noqa: E402
+from weir.graphs import print_graph  # noqa: E402
+from weir.runtime import open_device  # noqa: E402
 
 RANDOM = numpy.random.default_rng(0)
 
@@ -205,6 +209,58 @@ def test_loops_decided_by_data_are_refused_with_their_line():
         weir.jax.compile(search, numpy.ones(3, numpy.float32), device="cpu")
     assert "without a form in linalg" in str(error.value)
     assert "return lax.while_loop(lambda y: y.sum() < 10" in str(error.value)
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+@pytest.mark.parametrize("options", [{}, {"lower": True}, {"transpose_a": True}, {"lower": True, "unit_diagonal": True}],
+                         ids=str)
+def test_triangular_matrices_are_solved(is_left, options):
+    """The other triangle is not read."""
+    a = normal(2, 5, 5) + 4 * numpy.eye(5, dtype=numpy.float32)
+    compare(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=is_left, **options), a,
+            normal(2, 5, 3) if is_left else normal(2, 3, 5), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("index, sign", [(-1, 1.0), (0, -2.0), (1, 0.0), (9, 5.0)])
+def test_stablehlo_chooses_among_computed_branches(index, sign):
+    """An index that is out of range takes the last one, as StableHLO says."""
+    text = """func.func @main(%index: tensor<i32>, %x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %first = stablehlo.slice %x [0:1] : (tensor<3xf32>) -> tensor<1xf32>
+      %scalar = stablehlo.reshape %first : (tensor<1xf32>) -> tensor<f32>
+      %is_more = stablehlo.compare GT, %scalar, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %kept, %same = stablehlo.optimization_barrier %x, %is_more : tensor<3xf32>, tensor<i1>
+      %one = "stablehlo.if"(%same) ({
+        %sum = stablehlo.add %kept, %kept : tensor<3xf32>
+        %again = "stablehlo.case"(%index) ({
+          stablehlo.return %sum : tensor<3xf32>
+        }, {
+          stablehlo.return %kept : tensor<3xf32>
+        }) : (tensor<i32>) -> tensor<3xf32>
+        stablehlo.return %again : tensor<3xf32>
+      }, {
+        stablehlo.return %kept : tensor<3xf32>
+      }) : (tensor<i1>) -> tensor<3xf32>
+      %two = "stablehlo.case"(%index) ({
+        stablehlo.return %kept : tensor<3xf32>
+      }, {
+        %negative = stablehlo.negate %kept : tensor<3xf32>
+        stablehlo.return %negative : tensor<3xf32>
+      }, {
+        %square = stablehlo.multiply %kept, %kept : tensor<3xf32>
+        stablehlo.return %square : tensor<3xf32>
+      }) : (tensor<i32>) -> tensor<3xf32>
+      return %one, %two : tensor<3xf32>, tensor<3xf32>
+    }"""
+    x = numpy.array([sign, 2, 3], numpy.float32)
+    graph = print_graph(weir.stablehlo.lower(text, "main"))
+    path, _folder = run_compiler(graph, open_device("cpu"), None, [])
+    with weir.load(path, device="cpu") as program:
+        found = program(numpy.array(index, numpy.int32), x)
+    one = 2 * x if sign > 0 and index == 0 else x
+    two = {0: x, 1: -x}.get(index, x * x)
+    for value, wanted in zip(found.values(), (one, two), strict=True):
+        assert (value.numpy() == wanted).all()
 
 
 def test_random_numbers_are_jaxs():

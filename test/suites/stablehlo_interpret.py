@@ -32,7 +32,7 @@ from weir.runtime import open_device  # noqa: E402
 TYPE = r"tensor<(?:\d+x)*(?:f16|bf16|f32|f64|u?i8|u?i16|u?i32|u?i64|i1)>"
 CONSTANT = re.compile(rf"^ *(%[\w#]+) = stablehlo.constant (dense<.*>) : ({TYPE})\s*$", re.M)
 EXPECTED = re.compile(rf"^ *check.expect_(almost_eq|eq)_const (%[\w#]+), (dense<.*>) : ({TYPE})\s*$", re.M)
-FUNCTION = re.compile(r"^ *func\.func (?:public |private )?@([\w.]+)\(\)[^{\n]*\{(.*?)^ *\}", re.M | re.S)
+HEAD = re.compile(r"^ *func\.func (?:public |private )?@([\w.]+)\(\)[^{\n]*\{", re.M)
 FOREIGN = re.compile(r"(?:\b|x)(?:u?i[24]|f[468]E\w+|complex<|f[48]\w+|!quant|!stablehlo.token)")
 
 
@@ -57,17 +57,26 @@ def parse(text, kind):
     return values.reshape(sizes).view(dtype)
 
 
+def find_functions(chunk):
+    """Yields the name, the place and the body of each function without arguments."""
+    for head in HEAD.finditer(chunk):
+        depth, end = 1, head.end()
+        while depth and end < len(chunk):
+            depth += {"{": 1, "}": -1}.get(chunk[end], 0)
+            end += 1
+        yield head.group(1), (head.start(), end), chunk[head.end():end - 1]
+
+
 class Case:
     """A test function: its text with constants as arguments, their values, and what it expects."""
 
-    def __init__(self, chunk, match):
-        self.chunk, self.match = chunk, match
-        body = match.group(2)
+    def __init__(self, chunk, place, body):
+        self.chunk, self.place, self.body = chunk, place, body
         self.expected = [(kind, value, parse(text, shape), shape) for kind, value, text, shape in EXPECTED.findall(body)]
 
     def write(self, keeps_integers):
         """Returns the module's text and the arguments by name."""
-        body, arguments, names = self.match.group(2), {}, []
+        body, arguments, names = self.body, {}, []
         for value, text, kind in CONSTANT.findall(body):
             if keeps_integers and re.search(r"[^b]i\d+>$", kind):
                 continue
@@ -76,24 +85,24 @@ class Case:
         body = CONSTANT.sub(lambda found: "" if any(one.startswith(f"{found.group(1)}: ") for one in names)
                             else found.group(0), body)
         body = re.sub(r"^ *check\.expect.*\n", "", body, flags=re.M)
-        body = re.sub(r"^ *(?:func\.)?return.*\n", "", body, flags=re.M)
+        body = re.sub(r"^ *(?:func\.)?return.*\n?", "", body, flags=re.M)
         kinds = ", ".join(shape for *_, shape in self.expected)
         values = ", ".join(value for _, value, *_ in self.expected)
         text = f"func.func public @main({', '.join(names)}) -> ({kinds}) {{\n{body}\n  func.return {values} : {kinds}\n}}"
-        start, end = self.match.span()
+        start, end = self.place
         others = re.sub(r"func\.func (?:public )?@", "func.func private @", self.chunk[:start] + self.chunk[end:])
+        others = re.sub(r"^ *check\.expect.*\n", "", others, flags=re.M)
         return others + text, arguments
 
 
 def list_cases(folder):
     """Yields the name and the case of each test whose types Weir has."""
     for path in sorted(pathlib.Path(folder).glob("*.mlir")):
-        for i, chunk in enumerate(path.read_text().split("// -----")):
+        for i, chunk in enumerate(re.split(r"^.*// -----.*$", path.read_text(), flags=re.M)):
             chunk = re.sub(r"^ *//.*\n", "", chunk, flags=re.M)
-            for match in FUNCTION.finditer(chunk):
-                if not EXPECTED.search(match.group(2)) or FOREIGN.search(chunk):
-                    continue
-                yield f"{path.stem}.{i}.{match.group(1)}", Case(chunk, match)
+            for name, place, body in find_functions(chunk):
+                if EXPECTED.search(body) and not FOREIGN.search(chunk):
+                    yield f"{path.stem}.{i}.{name}", Case(chunk, place, body)
 
 
 def run(case, device):

@@ -1,0 +1,133 @@
+"""Operations of StableHLO that torch-mlir does not lower, written out by others of StableHLO's."""
+
+from collections.abc import Callable, Sequence
+
+from torch_mlir import ir
+
+LARGEST = 64  # rows of a triangular matrix that is written out
+
+
+def expand(op: ir.Operation) -> list[ir.Value] | None:
+    """Writes an operation that has a rule out before it. Returns what replaces its results, or None if it stays."""
+    with op.location, ir.InsertionPoint(op):
+        return RULES[op.name](op)
+
+
+def _make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    return ir.Operation.create(f"stablehlo.{name}", [kind], list(operands), attributes).results[0]
+
+
+def _shape(value: ir.Value, sizes: Sequence[int]) -> ir.Type:
+    return ir.RankedTensorType.get(list(sizes), ir.ShapedType(value.type).element_type)
+
+
+class _Solver:
+    """Solves m x = b for a triangular m, by the rows of m from the one with a single element on."""
+
+    def __init__(self, a: ir.Value, b: ir.Value, is_transposed: bool, is_unit: bool):
+        self.a, self.b, self.is_transposed, self.is_unit = a, b, is_transposed, is_unit
+        self.sizes = list(ir.ShapedType(b.type).shape)  # batches, rows, columns
+        self.row = _shape(b, [*self.sizes[:-2], 1, self.sizes[-1]])
+
+    def solve(self, is_lower: bool) -> ir.Value:
+        count, found = self.sizes[-2], {}
+        for i in range(count) if is_lower else reversed(range(count)):
+            rest = self._slice(self.b, i, None)
+            for j, x in found.items():
+                rest = _make("subtract", self.row, rest, _make("multiply", self.row, self._get_entry(i, j), x))
+            found[i] = rest if self.is_unit else _make("divide", self.row, rest, self._get_entry(i, i))
+        parts = [found[i] for i in range(count)]
+        dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.sizes) - 2)
+        return _make("concatenate", self.b.type, *parts, dimension=dimension)
+
+    def _slice(self, value: ir.Value, i: int, j: int | None) -> ir.Value:
+        """Returns a row of each matrix of `value`, or one element."""
+        sizes = list(ir.ShapedType(value.type).shape)
+        starts, ends = [0] * len(sizes), list(sizes)
+        starts[-2], ends[-2] = i, i + 1
+        if j is not None:
+            starts[-1], ends[-1] = j, j + 1
+        kind = _shape(value, [end - start for start, end in zip(starts, ends)])
+        return _make("slice", kind, value, start_indices=ir.DenseI64ArrayAttr.get(starts),
+                     limit_indices=ir.DenseI64ArrayAttr.get(ends), strides=ir.DenseI64ArrayAttr.get([1] * len(sizes)))
+
+    def _get_entry(self, i: int, j: int) -> ir.Value:
+        """Returns an element of each matrix, for each column of the result."""
+        entry = self._slice(self.a, *((j, i) if self.is_transposed else (i, j)))
+        dims = ir.DenseI64ArrayAttr.get(list(range(len(self.sizes))))
+        return _make("broadcast_in_dim", self.row, entry, broadcast_dimensions=dims)
+
+
+def _transpose(value: ir.Value) -> ir.Value:
+    sizes = list(ir.ShapedType(value.type).shape)
+    order = [*range(len(sizes) - 2), len(sizes) - 1, len(sizes) - 2]
+    return _make("transpose", _shape(value, [sizes[d] for d in order]), value,
+                 permutation=ir.DenseI64ArrayAttr.get(order))
+
+
+def _solve_triangular(op: ir.Operation) -> list[ir.Value] | None:
+    a, b = op.operands
+    is_left, is_lower, is_unit = (ir.BoolAttr(op.attributes[name]).value
+                                  for name in ("left_side", "lower", "unit_diagonal"))
+    if ir.ShapedType(a.type).shape[-1] > LARGEST or "complex" in str(a.type):
+        return None
+    is_transposed = "NO_TRANSPOSE" not in str(op.attributes["transpose_a"])
+    if not is_left:  # x m = b is the same as m' x' = b'
+        b, is_transposed = _transpose(b), not is_transposed
+    x = _Solver(a, b, is_transposed, is_unit).solve(is_lower != is_transposed)
+    return [x if is_left else _transpose(x)]
+
+
+def _reshape(op: ir.Operation) -> list[ir.Value] | None:
+    """The sizes that are computed can only be those of the result."""
+    kinds = [ir.ShapedType(value.type) for value in (op.operands[0], op.results[0])]
+    if not all(kind.has_static_shape for kind in kinds):
+        return None
+    return [_make("reshape", op.results[0].type, op.operands[0])]
+
+
+def _get_size(op: ir.Operation) -> list[ir.Value] | None:
+    kind, dim = ir.ShapedType(op.operands[0].type), ir.IntegerAttr(op.attributes["dimension"]).value
+    if not kind.has_static_shape:
+        return None
+    size = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), kind.shape[dim])
+    return [_make("constant", op.results[0].type, value=ir.DenseElementsAttr.get_splat(op.results[0].type, size))]
+
+
+def _get_element(op: ir.Operation) -> list[ir.Value] | None:
+    maker = op.operands[0].owner
+    if isinstance(maker, ir.Block) or maker.operation.name != "stablehlo.tuple":
+        return None
+    return [maker.operation.operands[ir.IntegerAttr(op.attributes["index"]).value]]
+
+
+def _choose(op: ir.Operation) -> list[ir.Value]:
+    """Computes all branches, which have no effects, and chooses. An index that is out of range takes the last one."""
+    results = []
+    for region in op.regions:
+        *body, end = list(region.blocks[0].operations)
+        for inner in body:
+            inner.operation.move_before(op)
+        results.append(list(end.operands))
+    pred = op.operands[0]
+    if op.name == "stablehlo.if":
+        return [_make("select", one.type, pred, one, other) for one, other in zip(*results)]
+    chosen = results[-1]
+    for i in reversed(range(len(results) - 1)):
+        index = ir.DenseElementsAttr.get_splat(pred.type, ir.IntegerAttr.get(ir.ShapedType(pred.type).element_type, i))
+        is_it = _make("compare", ir.RankedTensorType.get([], ir.IntegerType.get_signless(1)), pred,
+                      _make("constant", pred.type, value=index),
+                      comparison_direction=ir.Attribute.parse("#stablehlo<comparison_direction EQ>"))
+        chosen = [_make("select", one.type, is_it, one, other) for one, other in zip(results[i], chosen)]
+    return chosen
+
+
+RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
+    "stablehlo.case": _choose,
+    "stablehlo.dynamic_reshape": _reshape,
+    "stablehlo.get_dimension_size": _get_size,
+    "stablehlo.get_tuple_element": _get_element,
+    "stablehlo.if": _choose,
+    "stablehlo.optimization_barrier": lambda op: list(op.operands),
+    "stablehlo.triangular_solve": _solve_triangular,
+}
