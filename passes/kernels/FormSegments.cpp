@@ -171,7 +171,7 @@ bool SegmentFormer::collect(Term term, llvm::SmallDenseSet<int64_t> &variables) 
       bool isKnown = llvm::all_of(*term.coords, [&](const Coord &coord) {
         if (coord.computed.value)
           return collect(coord.computed, own);
-        for (const Digit &digit : coord.digits)
+        for (const elements::Digit &digit : coord.digits)
           own.insert(digit.variable);
         return true;
       });
@@ -192,7 +192,7 @@ bool SegmentFormer::collect(Term term, llvm::SmallDenseSet<int64_t> &variables) 
     const Coord &coord = term.scope->loops[loop.getDim()];
     if (coord.computed.value)
       return collect(coord.computed, variables);
-    for (const Digit &digit : coord.digits)
+    for (const elements::Digit &digit : coord.digits)
       variables.insert(digit.variable);
     return true;
   }
@@ -313,7 +313,7 @@ Value SegmentFormer::emitCoord(Builder &b, const Coord &coord) {
   if (coord.computed.value)
     return emit(b, coord.computed);
   Value number;
-  for (const Digit &digit : coord.digits) {
+  for (const elements::Digit &digit : coord.digits) {
     Value part = at.lookup(digit.variable);
     if (digit.below != 1)
       part = arith::DivUIOp::create(b, part, index(b, digit.below));
@@ -345,7 +345,7 @@ Value SegmentFormer::emit(Builder &b, Term term) {
       if (coord.computed.value)
         return collect(coord.computed, own) && !own.contains(place);
       return llvm::none_of(coord.digits,
-                           [&](const Digit &digit) { return digit.variable == place; });
+                           [&](const elements::Digit &digit) { return digit.variable == place; });
     };
     if (term.isElement() && llvm::all_of(*term.coords, isKnown))
       return emitElement(b, term);
