@@ -35,7 +35,7 @@ SECTIONS = {
     "Devices": ["Device"],
     "Errors": ["Error", "CompileError", "CheckpointError"],
 }
-MODULES = ["weir.torch", "weir.jax", "weir.onnx", "weir.runtime"]
+MODULES = ["weir.torch", "weir.jax", "weir.onnx", "weir.distributed", "weir.runtime"]
 
 ITEM = re.compile(r"(`\w+`|Arguments|Errors|Results|Shapes|Source|Units): +(.*)")
 SECTION = re.compile(r"/\*--- (\w+) -+\*/\n")

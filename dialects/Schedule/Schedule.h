@@ -52,6 +52,11 @@ inline constexpr llvm::StringLiteral resultAttrName = "weir.result"; // out-argu
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";   // flat argument: tensor type
 inline constexpr llvm::StringLiteral noFuseAttrName =
     "weir.no_fuse"; // tensor op: gets a kernel of its own, unit
+inline constexpr llvm::StringLiteral apartAttrName =
+    "weir.apart"; // tensor.concat: each operand is made in its place, by a kernel of its own, unit
+/// Of a result: named ranges of its bytes, of which the plan says when they are final. A dictionary
+/// each, of `name`, `begin` and `bytes`.
+inline constexpr llvm::StringLiteral partsAttrName = "weir.parts";
 inline constexpr llvm::StringLiteral inBlocksAttrName =
     "weir.in_blocks"; // contraction: computed a block at a time where it is read; number of its
                       // reader among those of equal contractions

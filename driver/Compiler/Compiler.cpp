@@ -332,6 +332,8 @@ static autodiff::TrainOptions readTrainOptions(const CompileOptions &options) {
   train.scalesLoss = options.lossScale;
   train.averages = options.ema;
   train.offloadsState = options.offloadState;
+  train.inPieces = options.pieces || options.shards > 1;
+  train.shards = options.shards;
   return train;
 }
 
@@ -628,11 +630,14 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
            "--target names " + std::to_string(options.targets.size())},
       {hasGradient && derives, hasNoEffect("--vjp, --grad, --split and --train",
                                            "gradients are taken of the graph level", "have")},
-      {options.train.empty() &&
-           (options.accumulate || options.clipNorm || options.lossScale || options.ema ||
-            options.offloadState || !options.trainGroups.empty()),
-       "--train-group, --accumulate, --clip-norm, --loss-scale, --ema and --offload change the "
-       "entries that --train=OPT:F adds; name one"},
+      {options.train.empty() && (options.accumulate || options.clipNorm || options.lossScale ||
+                                 options.ema || options.offloadState || options.pieces ||
+                                 options.shards > 1 || !options.trainGroups.empty()),
+       "--train-group, --accumulate, --clip-norm, --loss-scale, --ema, --offload, --pieces and "
+       "--shards change the entries that --train=OPT:F adds; name one"},
+      {options.shards > 1 && (options.clipNorm || options.lossScale),
+       "--shards updates some of the parameters by themselves, --clip-norm and --loss-scale need "
+       "the gradients of all; leave out one of them"},
       {hasGradient && options.checkIndices,
        hasNoEffect("--check-indices", "indices are clamped already")},
       {hasProfile && !options.precision.empty(),

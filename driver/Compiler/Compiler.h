@@ -54,6 +54,8 @@ struct CompileOptions {
   bool lossScale = false;               ///< training entries: scale the loss, skip steps
   bool ema = false;                     ///< training entries: keep averages of the parameters
   bool offloadState = false;            ///< training entries: state lies in host memory
+  bool pieces = false;                  ///< training entries: adds F.grad and F.update
+  int64_t shards = 1;                   ///< training entries: adds F.update.I if more than 1
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact
   /// Folder for LEVEL.mlir files. With several targets, levels from `kernels` on go to one

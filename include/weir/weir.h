@@ -249,6 +249,20 @@ weir_status weir_program_submit(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count);
 
+/* Is told that all dispatches of a run up to wave `wave` of its plan have ended. It must not
+ * call a function of this header. */
+typedef void (*weir_watcher)(void *context, int64_t wave);
+
+/* Runs an entry as weir_program_invoke does, and calls `watcher` with each of `waves`, which
+ * rise, once all dispatches up to that wave have ended. Meanwhile a GPU runs those behind it.
+ * The parts of a result that the plan states to be final by then may be read where
+ * weir_buffer_map shows them. */
+weir_status weir_program_watch(weir_program *program, const char *entry,
+                               weir_buffer *const *arguments, size_t argument_count,
+                               weir_buffer *const *results, size_t result_count,
+                               const int64_t *waves, size_t wave_count, weir_watcher watcher,
+                               void *context);
+
 /* The begin and end of a dispatch, in nanoseconds since the run's first command. */
 typedef struct weir_dispatch_time {
   double begin, end;

@@ -110,26 +110,32 @@ static ordered_json printCommand(const Command &command) {
 }
 
 std::string weir::printPlan(const Plan &plan) {
-  return printJson({{"schema_version", schemaVersion},
-                    {"entry", plan.entry},
-                    {"target", plan.target},
-                    {"arena_bytes", plan.arenaBytes},
-                    {"pinned_bytes", plan.pinnedBytes},
-                    {"allocations", printList(plan.allocations, printAllocation)},
-                    {"values", printList(plan.values,
-                                         [](const PlanValue &value) {
-                                           return ordered_json::array({value.name, value.bytes});
-                                         })},
-                    {"argument_values", plan.argumentValues},
-                    {"result_values", plan.resultValues},
-                    {"slots", printList(plan.slots,
-                                        [](const Slot &slot) {
-                                          return ordered_json::array(
-                                              {slot.value, slot.offset, slot.bytes, slot.alignment,
-                                               slot.firstWave, slot.lastWave});
-                                        })},
-                    {"kernels", printList(plan.kernels, printKernel)},
-                    {"commands", printList(plan.commands, printCommand)}});
+  ordered_json object = {
+      {"schema_version", schemaVersion},
+      {"entry", plan.entry},
+      {"target", plan.target},
+      {"arena_bytes", plan.arenaBytes},
+      {"pinned_bytes", plan.pinnedBytes},
+      {"allocations", printList(plan.allocations, printAllocation)},
+      {"values", printList(plan.values,
+                           [](const PlanValue &value) {
+                             return ordered_json::array({value.name, value.bytes});
+                           })},
+      {"argument_values", plan.argumentValues},
+      {"result_values", plan.resultValues},
+      {"slots", printList(plan.slots,
+                          [](const Slot &slot) {
+                            return ordered_json::array({slot.value, slot.offset, slot.bytes,
+                                                        slot.alignment, slot.firstWave,
+                                                        slot.lastWave});
+                          })},
+      {"kernels", printList(plan.kernels, printKernel)},
+      {"commands", printList(plan.commands, printCommand)}};
+  if (!plan.parts.empty())
+    object["parts"] = printList(plan.parts, [](const ResultPart &part) {
+      return ordered_json::array({part.name, part.result, part.from, part.bytes, part.wave});
+    });
+  return printJson(object);
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,6 +277,12 @@ static Hazard readHazard(const JsonNode &node) {
           node.element(4).integer(0)};
 }
 
+static ResultPart readPart(const JsonNode &node) {
+  node.tuple(5);
+  return {node.element(0).name(), node.element(1).integer(0), node.element(2).bytes(),
+          node.element(3).bytes(), node.element(4).integer(0)};
+}
+
 static Command readCommand(const JsonNode &node) {
   Command command;
   command.kind = Command::Kind(
@@ -364,6 +376,7 @@ public:
   void checkAllocations() const;
   void checkCommands() const;
   void checkWaits() const;
+  void checkParts() const;
 
 private:
   [[noreturn]] void fail(const std::string &complaint) const {
@@ -523,6 +536,24 @@ void PlanChecker::checkWaits() const {
   }
 }
 
+/// Checks that parts have different names, and lie in their results.
+void PlanChecker::checkParts() const {
+  std::set<std::string> names;
+  for (const ResultPart &part : plan.parts) {
+    auto name = [&] { return "part \"" + part.name + "\""; };
+    if (!names.insert(part.name).second)
+      fail("two parts of results are called \"" + part.name + "\"");
+    if (part.result < 0 || size_t(part.result) >= plan.resultValues.size())
+      fail(name() + " is of result " + std::to_string(part.result) + " of " +
+           std::to_string(plan.resultValues.size()));
+    int64_t value = plan.resultValues[size_t(part.result)];
+    int64_t bytes = value < 0 ? 0 : plan.values[size_t(value)].bytes;
+    if (part.bytes < 1 || part.from < 0 || part.bytes > bytes || part.from > bytes - part.bytes)
+      fail(name() + " has " + std::to_string(part.bytes) + " bytes from " +
+           std::to_string(part.from) + " of a result of " + std::to_string(bytes) + " bytes");
+  }
+}
+
 void weir::checkPlan(const Plan &plan, const std::string &where) {
   PlanChecker checker(plan, where);
   checker.checkEntryValues();
@@ -530,6 +561,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   checker.checkAllocations();
   checker.checkCommands();
   checker.checkWaits();
+  checker.checkParts();
 }
 
 Plan weir::parsePlan(const std::string &json, const std::string &where) {
@@ -547,7 +579,8 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   JsonNode node(tree, where);
   readSchemaVersion(node);
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
-               "values", "argument_values", "result_values", "slots", "kernels", "commands"});
+               "values", "argument_values", "result_values", "slots", "kernels", "commands"},
+              {"parts"});
   for (const char *list : {"values", "slots", "commands"})
     node[list].size(); // checks that it is an array
   plan.entry = readFileName(node["entry"]);
@@ -558,6 +591,8 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   plan.argumentValues = node["argument_values"].list(readValueNumber);
   plan.resultValues = node["result_values"].list(readValueNumber);
   plan.kernels = node["kernels"].list(readKernel);
+  if (node.has("parts"))
+    plan.parts = node["parts"].list(readPart);
   checkPlan(plan, where);
   return plan;
 }

@@ -214,9 +214,33 @@ const Recording *Program::submit(const std::string &name,
   if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return nullptr;
   growArena(entry.plan.arenaBytes);
+  return submit(entry, {0, entry.plan.commands.size()}, arguments, results, copies);
+}
 
-  Key key = {&entry, arguments};
-  key.second.insert(key.second.end(), results.begin(), results.end());
+/// Returns the plan with a range of its commands, without waits for signals before them: all that
+/// was submitted before has ended.
+static Plan cut(const Plan &whole, size_t begin, size_t end) {
+  Plan plan = whole;
+  plan.commands.clear();
+  std::vector<int64_t> signals;
+  for (size_t i = begin; i < end; ++i) {
+    const Command &command = whole.commands[i];
+    bool isKnown = std::find(signals.begin(), signals.end(), command.signal) != signals.end();
+    if (command.kind == Command::Kind::Wait && !isKnown)
+      continue;
+    if (command.kind == Command::Kind::Signal)
+      signals.push_back(command.signal);
+    plan.commands.push_back(command);
+  }
+  return plan;
+}
+
+const Recording *Program::submit(const Entry &entry, Range range,
+                                 const std::vector<const Storage *> &arguments,
+                                 const std::vector<const Storage *> &results,
+                                 const std::vector<StorageCopy> &copies) {
+  Key key = {&entry, range, arguments};
+  key.storages.insert(key.storages.end(), results.begin(), results.end());
   auto kept = recordings.find(key);
   if (kept == recordings.end()) {
     if (recordings.size() >= maxRecordings) {
@@ -227,17 +251,62 @@ const Recording *Program::submit(const std::string &name,
       device->wait(); // it may be running
       recordings.erase(oldest);
     }
-    auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
-                                   copies, RecordingKind::Replay);
+    bool isWhole = range == Range{0, entry.plan.commands.size()};
+    auto recording =
+        makeRecording(entry, isWhole ? entry.plan : cut(entry.plan, range.begin, range.end),
+                      getAllocations(entry, arguments, results), copies, RecordingKind::Replay);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
   kept->second.lastUse = ++uses;
   kept->second.recording->submit();
-  for (const Storage *storage : kept->first.second)
+  for (const Storage *storage : kept->first.storages)
     if (storage)
       storage->lastUse = device->submissions;
   return kept->second.recording.get();
+}
+
+void Program::watch(const std::string &name, const std::vector<const Storage *> &arguments,
+                    const std::vector<const Storage *> &results, const std::vector<int64_t> &waves,
+                    const std::function<void(int64_t)> &watcher) {
+  const Entry &entry = findEntry(name);
+  checkBuffers(entry, arguments, results);
+  for (size_t i = 1; i < waves.size(); ++i)
+    if (waves[i] <= waves[i - 1])
+      throw BadArgument("wave " + std::to_string(waves[i]) + " comes behind wave " +
+                        std::to_string(waves[i - 1]) + "; list waves once, in rising order");
+  std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
+  growArena(entry.plan.arenaBytes);
+  // The next piece is submitted before the host waits for one.
+  std::vector<std::pair<int64_t, uint64_t>> pending; // a wave, and what was submitted up to it
+  auto tell = [&](size_t left) {
+    while (pending.size() > left) {
+      device->waitFor(pending.front().second);
+      watcher(pending.front().first);
+      pending.erase(pending.begin());
+    }
+  };
+  const std::vector<Command> &commands = entry.plan.commands;
+  size_t begin = 0;
+  auto run = [&](size_t end) {
+    if (end > begin || !copies.empty())
+      submit(entry, {begin, end}, arguments, results, std::exchange(copies, {}));
+    begin = std::max(begin, end);
+  };
+  for (int64_t wave : waves) {
+    size_t end = begin;
+    for (size_t i = begin; i < commands.size(); ++i)
+      if (commands[i].kind == Command::Kind::Dispatch && commands[i].wave <= wave)
+        end = i + 1;
+    run(end);
+    tell(1);
+    pending.emplace_back(wave, device->submissions);
+    if (!device->isGpu()) // what is submitted has ended
+      tell(0);
+  }
+  run(commands.size());
+  tell(0);
+  device->wait();
 }
 
 std::vector<weir_dispatch_time> Program::profile(const std::string &name,
@@ -300,7 +369,7 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
 
 void Program::forget(const Storage &storage) {
   std::erase_if(recordings, [&](const auto &item) {
-    const std::vector<const Storage *> &used = item.first.second;
+    const std::vector<const Storage *> &used = item.first.storages;
     return std::find(used.begin(), used.end(), &storage) != used.end();
   });
 }

@@ -33,6 +33,13 @@ public:
   const Recording *submit(const std::string &entry, const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results);
 
+  /// Submits one run in pieces, and calls `watcher` with each of `waves`, which rise, once all
+  /// dispatches up to that wave have ended; those behind it may run meanwhile. Waits for the run.
+  /// Errors: as `submit`.
+  void watch(const std::string &entry, const std::vector<const Storage *> &arguments,
+             const std::vector<const Storage *> &results, const std::vector<int64_t> &waves,
+             const std::function<void(int64_t)> &watcher);
+
   /// Returns the number of dispatches of an entry. Errors: `BadArgument` when there is no such
   /// entry.
   size_t countDispatches(const std::string &entry) const;
@@ -75,13 +82,28 @@ protected:
   std::map<std::string, Entry> entries;
 
 private:
-  /// An entry with its arguments and results.
-  using Key = std::pair<const Entry *, std::vector<const Storage *>>;
+  /// A range of an entry's commands.
+  struct Range {
+    size_t begin = 0, end = 0;
+    auto operator<=>(const Range &) const = default;
+  };
+  /// Commands of an entry, with its arguments and results.
+  struct Key {
+    const Entry *entry;
+    Range range;
+    std::vector<const Storage *> storages;
+    auto operator<=>(const Key &) const = default;
+  };
   struct Kept {
     std::unique_ptr<Recording> recording;
     uint64_t lastUse = 0;
   };
 
+  /// Submits a range of commands, and `copies` before them.
+  const Recording *submit(const Entry &entry, Range range,
+                          const std::vector<const Storage *> &arguments,
+                          const std::vector<const Storage *> &results,
+                          const std::vector<StorageCopy> &copies);
   void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);

@@ -510,6 +510,24 @@ weir_status weir_program_submit(weir_program *program, const char *entry,
   });
 }
 
+weir_status weir_program_watch(weir_program *program, const char *entry,
+                               weir_buffer *const *arguments, size_t argument_count,
+                               weir_buffer *const *results, size_t result_count,
+                               const int64_t *waves, size_t wave_count, weir_watcher watcher,
+                               void *context) {
+  return guard([&] {
+    if (wave_count > 0)
+      require(waves, "weir_program_watch", "waves");
+    require(reinterpret_cast<const void *>(watcher), "weir_program_watch", "watcher");
+    withStorages({program, entry, arguments, argument_count, results, result_count},
+                 "weir_program_watch",
+                 [&](Program &loaded, const Storages &from, const Storages &to) {
+                   loaded.watch(entry, from, to, {waves, waves + wave_count},
+                                [&](int64_t wave) { watcher(context, wave); });
+                 });
+  });
+}
+
 weir_status weir_program_profile(weir_program *program, const char *entry,
                                  weir_buffer *const *arguments, size_t argument_count,
                                  weir_buffer *const *results, size_t result_count,

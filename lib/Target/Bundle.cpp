@@ -259,6 +259,7 @@ private:
   FailureOr<Command> getBarrier(schedule::BarrierOp barrier);
   FailureOr<Command> getSignal(schedule::SignalOp signal);
   LogicalResult addMemory(Operation *op, ValueRange memory, Command &command);
+  LogicalResult addParts();
 
   func::FuncOp function;
   const Manifest &manifest;
@@ -500,6 +501,48 @@ static Command getWait(schedule::WaitOp wait) {
   return command;
 }
 
+/// Returns the last wave in which a dispatch writes a byte of the view, or -1.
+static int64_t findLastWrite(const Plan &plan, const PlanView &view) {
+  int64_t last = -1;
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    for (auto [operand, effect] :
+         llvm::zip_equal(command.operands, plan.kernels[command.kernel].operands)) {
+      bool writes = effect.access == Access::Write || effect.access == Access::Update;
+      if (writes && operand.allocation == view.allocation &&
+          operand.offset < view.offset + view.bytes && view.offset < operand.offset + operand.bytes)
+        last = std::max(last, command.wave);
+    }
+  }
+  return last;
+}
+
+/// Adds the named parts of results, and the waves from which on they are final.
+LogicalResult PlanBuilder::addParts() {
+  int64_t result = -1;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    result += bool(function.getArgAttr(index, schedule::resultAttrName));
+    auto parts = function.getArgAttrOfType<ArrayAttr>(index, schedule::partsAttrName);
+    auto allocation = allocations.find(argument);
+    for (Attribute attribute : parts ? parts.getValue() : ArrayRef<Attribute>()) {
+      auto part = dyn_cast<DictionaryAttr>(attribute);
+      auto name = part ? part.getAs<StringAttr>("name") : nullptr;
+      auto begin = part ? part.getAs<IntegerAttr>("begin") : nullptr;
+      auto bytes = part ? part.getAs<IntegerAttr>("bytes") : nullptr;
+      if (!name || !begin || !bytes || allocation == allocations.end())
+        return function.emitOpError()
+               << "has " << attribute << " in " << schedule::partsAttrName
+               << ", expected name, begin and bytes of a part of a result in bytes of its own";
+      PlanView view = {allocation->second, begin.getInt(), bytes.getInt()};
+      plan.parts.push_back({name.str(), result, view.offset, view.bytes,
+                            std::max<int64_t>(findLastWrite(plan, view), 0)});
+    }
+  }
+  return success();
+}
+
 FailureOr<Plan> PlanBuilder::build() {
   plan.entry = function.getName().str();
   plan.target = manifest.targets.front().target;
@@ -531,7 +574,7 @@ FailureOr<Plan> PlanBuilder::build() {
       return failure();
     plan.commands.push_back(std::move(*command));
   }
-  if (failed(addValues()))
+  if (failed(addValues()) || failed(addParts()))
     return failure();
   // Refuses here, at its source, a plan that readers would refuse.
   if (failed(catchErrors([&] { return function.emitOpError() << "cannot be packed: "; },

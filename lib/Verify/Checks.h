@@ -120,6 +120,8 @@ std::string checkOrder(const Subject &subject);
 std::string checkInPlace(const Subject &subject);
 /// Checks that dispatches of one wave do not conflict.
 std::string checkWaves(const Subject &subject);
+/// Checks that parts of results share no byte, and that each is last written in its wave.
+std::string checkParts(const Subject &subject);
 /// Checks that the stated hazards are real, and that no smaller number of barriers suffices.
 std::string checkBarriers(const Subject &subject);
 

@@ -229,6 +229,19 @@ static void checkQueues(const Plan &plan) {
   }
 }
 
+/// Checks that the parts of results have bytes there. Errors: `Counterexample`.
+static void checkResultParts(const Subject &subject) {
+  const std::vector<TensorSpec> &results = subject.entry.results;
+  for (const ResultPart &part : subject.plan.parts) {
+    bool exists = part.result >= 0 && size_t(part.result) < results.size();
+    int64_t bytes = exists ? getByteSize(results[size_t(part.result)]) : 0;
+    if (part.bytes < 1 || part.from < 0 || part.bytes > bytes || part.from > bytes - part.bytes)
+      throw Counterexample{"part \"" + part.name + "\", " + count(part.bytes, "byte") + " from " +
+                           std::to_string(part.from) + ", leaves result " +
+                           std::to_string(part.result)};
+  }
+}
+
 std::string verifier::checkRanges(const Subject &subject) {
   checkAllocations(subject);
   checkDonation(subject);
@@ -236,6 +249,7 @@ std::string verifier::checkRanges(const Subject &subject) {
   checkValues(subject, subject.plan.resultValues, subject.entry.results, "result");
   size_t views = checkOperands(subject);
   checkQueues(subject.plan);
+  checkResultParts(subject);
   return count(views, "view") + " in " + count(subject.plan.allocations.size(), "allocation");
 }
 

@@ -3,6 +3,7 @@
 #include "Checks.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace weir;
 using namespace weir::verifier;
@@ -289,6 +290,54 @@ std::string verifier::checkWaves(const Subject &subject) {
     }
   }
   return count(waves.size(), "wave") + ", no conflict inside one";
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of results
+//===----------------------------------------------------------------------===//
+
+/// Returns the index of the allocation that a result lies in.
+static int64_t findAllocation(const Subject &subject, int64_t result) {
+  const std::vector<Allocation> &allocations = subject.plan.allocations;
+  auto found = std::find_if(allocations.begin(), allocations.end(), [&](const Allocation &place) {
+    return place.kind == AllocationKind::Result ? place.index == result : place.result == result;
+  });
+  if (found == allocations.end())
+    throw Counterexample{"result " + std::to_string(result) + ", which has parts, is nowhere"};
+  return found - allocations.begin();
+}
+
+std::string verifier::checkParts(const Subject &subject) {
+  std::vector<const ResultPart *> parts;
+  for (const ResultPart &part : subject.plan.parts)
+    parts.push_back(&part);
+  std::sort(parts.begin(), parts.end(), [](const ResultPart *a, const ResultPart *b) {
+    return std::tie(a->result, a->from) < std::tie(b->result, b->from);
+  });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const ResultPart &part = *parts[i];
+    if (i && parts[i - 1]->result == part.result &&
+        parts[i - 1]->from + parts[i - 1]->bytes > part.from)
+      throw Counterexample{"parts \"" + parts[i - 1]->name + "\" and \"" + part.name +
+                           "\" share byte " + std::to_string(part.from) + " of result " +
+                           std::to_string(part.result)};
+    int64_t allocation = findAllocation(subject, part.result);
+    const Use *last = nullptr;
+    for (const Use &use : subject.uses)
+      if (use.writes && use.view.allocation == allocation && use.begin() < part.from + part.bytes &&
+          part.from < use.end() &&
+          (!last ||
+           subject.dispatches[use.dispatch]->wave > subject.dispatches[last->dispatch]->wave))
+        last = &use;
+    std::string stated =
+        "part \"" + part.name + "\" is stated to be final after wave " + std::to_string(part.wave);
+    if (!last)
+      throw Counterexample{stated + ", but no dispatch writes it"};
+    if (int64_t wave = subject.dispatches[last->dispatch]->wave; wave != part.wave)
+      throw Counterexample{stated + ", but " + subject.describe(last->dispatch) + " of wave " +
+                           std::to_string(wave) + " is the last that writes it"};
+  }
+  return count(parts.size(), "part") + " of results, each written last in its wave";
 }
 
 //===----------------------------------------------------------------------===//

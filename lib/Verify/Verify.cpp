@@ -133,9 +133,10 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
   }
 
   static constexpr std::pair<const char *, std::string (*)(const Subject &)> checks[] = {
-      {"order", checkOrder},        {"in place", checkInPlace},    {"barriers", checkBarriers},
-      {"waves", checkWaves},        {"slots", checkSlots},         {"contents", checkContents},
-      {"read-only", checkReadOnly}, {"alignment", checkAlignment}, {"limits", checkLimits}};
+      {"order", checkOrder},  {"in place", checkInPlace},   {"barriers", checkBarriers},
+      {"waves", checkWaves},  {"slots", checkSlots},        {"contents", checkContents},
+      {"parts", checkParts},  {"read-only", checkReadOnly}, {"alignment", checkAlignment},
+      {"limits", checkLimits}};
   static constexpr std::pair<const char *, Facts (*)(const Subject &)> codeChecks[] = {
       {"validity", checkValidity}, {"effects", checkEffects},
       {"bounds", checkBounds},     {"permissions", checkPermissions},

@@ -181,12 +181,33 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
   }
 }
 
+/// Whether `attribute` names ranges of a result's bytes: a name, the first byte, and their number.
+static bool isParts(Attribute attribute, Type result) {
+  auto parts = dyn_cast<ArrayAttr>(attribute);
+  auto tensor = dyn_cast<RankedTensorType>(result);
+  std::optional<int64_t> size = tensor ? schedule::getByteSize(tensor) : std::nullopt;
+  return parts && size && llvm::all_of(parts, [&](Attribute each) {
+           auto part = dyn_cast<DictionaryAttr>(each);
+           auto begin = part ? part.getAs<IntegerAttr>("begin") : nullptr;
+           auto bytes = part ? part.getAs<IntegerAttr>("bytes") : nullptr;
+           return begin && bytes && part.getAs<StringAttr>("name") && part.size() == 3 &&
+                  begin.getInt() >= 0 && bytes.getInt() > 0 && bytes.getInt() <= *size &&
+                  begin.getInt() <= *size - bytes.getInt();
+         });
+}
+
 void GraphGate::verifyResultAttributes(func::FuncOp function, unsigned index) {
-  for (NamedAttribute attribute : function_interface_impl::getResultAttrs(function, index))
-    if (StringRef name = attribute.getName();
-        name.starts_with("weir.") && name != schedule::nameAttrName)
+  for (NamedAttribute attribute : function_interface_impl::getResultAttrs(function, index)) {
+    StringRef name = attribute.getName();
+    if (name == schedule::partsAttrName) {
+      if (!isParts(attribute.getValue(), function.getResultTypes()[index]))
+        fail(function) << "result " << index << " has " << name << " = " << attribute.getValue()
+                       << "; it is an array of {name, begin, bytes}, ranges of the result's bytes";
+    } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
       fail(function) << "result " << index << " has the attribute " << name << "; results have "
-                     << schedule::nameAttrName << " alone";
+                     << schedule::nameAttrName << " and " << schedule::partsAttrName;
+    }
+  }
 }
 
 void GraphGate::verifyFunction(func::FuncOp function) {

@@ -328,9 +328,26 @@ static Value insertAll(OpBuilder &builder, tensor::ConcatOp op, ArrayRef<Value> 
   return whole;
 }
 
+/// Returns a concatenation whose operands are made in their places, each by a kernel of its own, or
+/// null if they cannot be.
+static Value keepApart(tensor::ConcatOp op, OpBuilder &builder, const Profile &profile) {
+  SmallVector<Value> inputs =
+      llvm::filter_to_vector(op.getInputs(), [](Value input) { return !isEmpty(input.getType()); });
+  if (inputs.size() < 2)
+    return {};
+  auto whole = tensor::ConcatOp::create(builder, op.getLoc(), op.getDim(), inputs);
+  if (liesInPlace(whole, profile))
+    return whole;
+  whole.erase();
+  return {};
+}
+
 /// Lets kernels write parts that they make anyway in place, if that takes no more kernels
 /// than gathering all parts. Neighbours that are only moved are one part.
 static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profile) {
+  if (op->hasAttr(schedule::apartAttrName))
+    if (Value whole = keepApart(op, builder, profile))
+      return whole;
   int64_t dim = op.getDim();
   SmallVector<SmallVector<Value>> runs; // of one input, or of inputs that are moved
   unsigned gathers = 0;

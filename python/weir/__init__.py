@@ -43,6 +43,6 @@ def __getattr__(name: str) -> Any:
         if name in names or name == place:
             module = importlib.import_module(f"weir.{place}")
             return module if name == place else getattr(module, name)
-    if name in ("jax", "onnx", "torch"):
+    if name in ("distributed", "jax", "onnx", "torch"):
         return importlib.import_module(f"weir.{name}")
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

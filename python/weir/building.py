@@ -44,6 +44,8 @@ class StepOptions:
     memory_limit: int | str | None = None
     checkpoint: str = "off"
     precision: str | None = None
+    pieces: bool = False
+    shards: int = 1
 
     def __post_init__(self) -> None:
         if self.offload not in (None, "state"):
@@ -119,7 +121,8 @@ def build_step(
     opened = open_device(options.device)
     flags = {"--clip-norm": options.clip_norm is not None, "--accumulate": options.accumulate,
              "--loss-scale": options.loss_scale, "--ema": options.ema is not None,
-             "--offload=state": options.offload is not None}
+             "--offload=state": options.offload is not None, "--pieces": options.pieces,
+             f"--shards={options.shards}": options.shards != 1}
     texts, words = [exported.text], [f"--train={optimizer.name}:main", "--entry=main.step",
                                      *get_options(options.groups)]
     values, dtypes, predictor = exported.parameters | exported.states, dict(exported.dtypes), None
@@ -147,9 +150,10 @@ def build_step(
     if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
                  and tensor.name not in (*names, *rates, "microbatches")]:
         raise TypeError(f"{optimizer.name} has the hyperparameter {unset[0]}, which was not given")
-    tensors = {tensor.name: tensor for tensor in entry.arguments}
-    state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
-    step._execution.hold({tensor.name: make_start(tensor, tensors, values) for tensor in state})
+    tensors = {tensor.name: tensor for each in step.entries.values() for tensor in each.arguments}
+    held = step._execution.held
+    step._execution.hold({name: make_start(tensor, tensors, values) for name, tensor in tensors.items()
+                          if tensor.kind in HELD_KINDS and name not in held})
     return step
 
 

@@ -75,6 +75,8 @@ def compile_step(
     memory_limit: int | str | None = None,
     checkpoint: str = "off",
     precision: str | None = None,
+    pieces: bool = False,
+    shards: int = 1,
 ) -> Step:
     """Compiles a training step: forward, loss, backward and the optimizer's update in one run.
 
@@ -96,12 +98,15 @@ def compile_step(
                NaN or infinite, or the output holds a NaN. The error names the first dispatch that made one; parameters,
                state and `steps` are as before the call. It takes a second copy of parameters and state.
     `device`:  as for `compile`; so are `memory_limit`, `checkpoint` and `precision`.
+    `pieces`:  whether the step can be taken apart, for `weir.distributed.DataParallel`: entries that give gradients and
+               that update by them, beside the step.
+    `shards`:  the number of parts that parameters are updated in, for DataParallel(step, sharded=True).
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
     """
     options = StepOptions(optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload, check_values, device,
-                          memory_limit, checkpoint, precision)
+                          memory_limit, checkpoint, precision, pieces, shards)
     targets = dict(targets or {})
     with telling("exporting"):
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)

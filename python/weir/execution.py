@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy
@@ -140,6 +140,18 @@ def find_not_finite(entry: Entry, buffers: list[Buffer]) -> str:
     return ""
 
 
+class Watcher:
+    """Is told how far a run is. `waves` are those that it is told of, in rising order."""
+
+    waves: Sequence[int] = ()
+
+    def start(self, results: Mapping[str, Buffer]) -> None:
+        """Is given the buffers of the results by name, before the run begins."""
+
+    def reach(self, wave: int) -> None:
+        """Is told that all dispatches up to a wave have ended. It must not use the device."""
+
+
 class Execution:
     """An artifact on a device, the values that it holds, and its runs. One thread at a time.
 
@@ -183,6 +195,15 @@ class Execution:
     def held(self) -> dict[str, Tensor]:
         return {name: held.tensor for name, held in self._held.items()}
 
+    def release(self, names: Iterable[str]) -> None:
+        """Forgets values and frees their memory. Entries that take them can be called again once they are held."""
+        with self.exclusive():
+            self.device.wait()
+            for name in names:
+                self._held.pop(name, None)
+            for plan in self._plans.values():
+                plan.given, plan.held, plan.results = None, [], []
+
     def read(self, names: list[str] | None = None) -> dict[str, numpy.ndarray]:
         """Returns held values, after all runs that were begun."""
         with self.exclusive():
@@ -211,11 +232,13 @@ class Execution:
         return array
 
     def call(
-        self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None] = lambda: None, checks: bool = False
+        self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None] = lambda: None, checks: bool = False,
+        watcher: Watcher | None = None,
     ) -> dict[str, Array]:
         """Begins a run and returns its results that are not held; `commit` is called if and only if it began.
 
         `checks`: whether to wait for the run and look at its results. Nothing is then updated in place.
+        `watcher`: is told of the run, which ends before the call does. What it raises, the call raises at the end.
         Errors: ValueError for names, shapes and types that are not the entry's; Error if the run fails; NotFiniteError
                 if `checks`, and a result holds what it may not. The values that are held are then as before.
         """
@@ -261,7 +284,11 @@ class Execution:
                     lent[tensor.name] = ring.lend()
             with _Uninterrupted():
                 kept = plan.keep(entry, inputs) if checks else []
-                self._program.submit(entry, inputs, outputs)
+                if watcher:
+                    watcher.start(dict(zip((tensor.name for tensor in entry.results), outputs)))
+                    self._program.watch(entry, inputs, outputs, watcher.waves, watcher.reach)
+                else:
+                    self._program.submit(entry, inputs, outputs)
                 if checks and (problem := find_not_finite(entry, outputs)):
                     for buffer, value in kept:
                         buffer.write(value)

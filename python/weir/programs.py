@@ -16,7 +16,7 @@ import numpy
 
 from weir import checkpoints
 from weir.arrays import Array, Status, like
-from weir.execution import HELD_KINDS, Execution, NotFiniteError, check_value, describe_mismatch, make_start
+from weir.execution import HELD_KINDS, Execution, NotFiniteError, Watcher, check_value, describe_mismatch, make_start
 from weir.locations import find_tool
 from weir.optimizers import Rate
 from weir.runtime import APIS, Device, Entry, Error, open_device
@@ -324,13 +324,12 @@ class Step(Compiled):
         self._check_steps()
         return {names[name]: value for name, value in self._execution.read(list(names)).items()}
 
-    def _run(self, entry: Entry, given: dict[str, Any], count: Callable[[], None]) -> Array:
-        # The status of a run is read two runs later, when nobody waits for it any more.
-        if len(self._unchecked) > 1:
-            step, status = self._unchecked.pop(0)
-            _check_step(step, status)
+    def _run(
+        self, entry: Entry, given: dict[str, Any], count: Callable[[], None], watcher: Watcher | None = None
+    ) -> Array:
+        self._check_oldest()
         try:
-            self._results = self._execution.call(entry, given, count, self._check_values)
+            self._results = self._execution.call(entry, given, count, self._check_values, watcher)
         except NotFiniteError as error:
             raise Error(f"step {self._steps + 1}: {self._explain_not_finite(entry, given) or error}; parameters and "
                         "state are as before") from None
@@ -364,6 +363,12 @@ class Step(Compiled):
         """Writes a checkpoint, as `Compiled.save`. Errors: weir.Error if a step read out of range."""
         self._check_steps()
         super().save(path)
+
+    def _check_oldest(self) -> None:
+        # The status of a run is read two runs later, when nobody waits for it any more.
+        if len(self._unchecked) > 1:
+            step, status = self._unchecked.pop(0)
+            _check_step(step, status)
 
     def _check_steps(self) -> None:
         while self._unchecked:

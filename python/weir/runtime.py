@@ -15,7 +15,7 @@ import os
 import sys
 import weakref
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -83,6 +83,9 @@ class _TensorInfo(ctypes.Structure):
         ("donated", ctypes.c_int),
         ("memory", ctypes.c_int),
     ]
+
+
+_WATCHER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 class _Handle:
@@ -270,6 +273,32 @@ class Program(_Handle):
                 (*arguments, *results),
             )
         _call("program_submit", self.handle, *call[0])
+
+    def watch(
+        self, entry: Entry, arguments: Sequence[Buffer], results: Sequence[Buffer], waves: Sequence[int],
+        reach: Callable[[int], None],
+    ) -> None:
+        """Runs an entry as `submit` does, and calls `reach` with each of `waves`, in rising order, once all dispatches
+        up to it have ended. `reach` must not use the device. Returns when the run has ended.
+
+        Errors: Error; what `reach` raises, once the run has ended: it is not called again then.
+        """
+        raised: list[BaseException] = []
+
+        def call(_: Any, wave: int) -> None:
+            try:
+                if not raised:
+                    reach(wave)
+            except BaseException as error:  # ctypes would print it and go on
+                raised.append(error)
+
+        given, made = ((ctypes.c_void_p * len(side))(*(buffer.handle for buffer in side))
+                       for side in (arguments, results))
+        _call("program_watch", self.handle, entry.name.encode(), given, ctypes.c_size_t(len(given)), made,
+              ctypes.c_size_t(len(made)), (ctypes.c_int64 * len(waves))(*waves), ctypes.c_size_t(len(waves)),
+              _WATCHER(call), None)
+        if raised:
+            raise raised[0]
 
     def get_donations(self, entry: Entry) -> dict[str, str]:
         """Returns the name of the result that takes a donated argument's bytes, for each argument that has one."""

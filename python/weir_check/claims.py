@@ -235,6 +235,12 @@ def check_ranges(plan):
                  and [kernel["operands"][o]["access"] for o in pair] == ["read", "write"],
                  f"in_place of kernel {k}, {pair}, is not of a read and a write")
     check_commands(plan)
+    names = [part[0] for part in plan.plan.get("parts", ())]
+    need(len(set(names)) == len(names), "two parts of results have one name")
+    for part, result, begin, count, _ in plan.plan.get("parts", ()):
+        need(result < len(plan.entry["results"])
+             and begin + count <= tensor_bytes(plan.entry["results"][result]),
+             f"part {part!r}, {count} bytes from {begin}, leaves result {result}")
 
 
 def prove_ranges(plan):
@@ -449,6 +455,23 @@ def describe(held):
     return f"value {held[0]} from byte {held[1]} of the allocation on" if held else "nothing"
 
 
+def prove_parts(plan):
+    parts = plan.plan.get("parts", [])
+    places = sorted(parts, key=lambda part: part[1:3])
+    for one, other in zip(places, places[1:]):
+        need(one[1] != other[1] or one[2] + one[3] <= other[2],
+             f"parts {one[0]!r} and {other[0]!r} share bytes of result {other[1]}")
+    homes = {allocation["index"] if allocation["kind"] == "result" else allocation.get("result"): a
+             for a, allocation in enumerate(plan.allocations)}
+    for part, result, begin, count, wave in parts:
+        waves = [dispatch["wave"] for dispatch, uses in zip(plan.dispatches, plan.uses) for use in uses
+                 if use.writes and use.allocation == homes.get(result)
+                 and use.begin < begin + count and begin < use.end]
+        need(waves, f"part {part!r} is written by no dispatch")
+        need(max(waves) == wave, f"part {part!r} is final after wave {max(waves)}, not {wave}")
+    return f"{len(parts)} parts of results, each written last in its wave"
+
+
 def prove_read_only(plan):
     arguments = plan.entry["arguments"]
     for a, allocation in enumerate(plan.allocations):
@@ -499,7 +522,7 @@ def prove_limits(plan):
 
 CLAIMS = {"ranges": prove_ranges, "order": prove_order, "in place": prove_in_place,
           "barriers": prove_barriers, "waves": prove_waves, "slots": prove_slots,
-          "contents": prove_contents, "read-only": prove_read_only,
+          "contents": prove_contents, "parts": prove_parts, "read-only": prove_read_only,
           "alignment": prove_alignment, "limits": prove_limits}
 
 

@@ -201,6 +201,7 @@ def command(value, place):
 
 
 PLAN = record(
+    optional=["parts"], parts=array(row(name, index, size, number(1, 2**56), index)),
     schema_version=one_of(SCHEMA_VERSION), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),

@@ -72,7 +72,7 @@ def artifacts(tmp_path_factory):
     for name, text in texts.items():
         source = weir.folder / f"{name}.mlir"
         source.write_text(text)
-        sources[name] = [source] + ["--train=momentum:loss"] * (name == "step")
+        sources[name] = [source] + ["--train=momentum:loss", "--pieces"] * (name == "step")
     for name, (source, *flags) in sources.items():
         weir.run("compile", source, "-o", f"{name}.weir", *flags)
     return {name: weir.folder / f"{name}.weir" for name in sources}
@@ -129,6 +129,28 @@ def test_both_say_the_same_of_edits(artifacts, tmp_path):
         held += all(verdict.values())
     # What never differs proves nothing.
     assert held and refused and failed >= {"order", "barriers", "waves", "slots", "contents"}, failed
+
+
+@pytest.mark.parametrize("edit_parts, claim", [
+    (lambda parts: parts[0].__setitem__(4, parts[0][4] + 1), "parts"),
+    (lambda parts: parts[0].__setitem__(4, parts[0][4] - 1), "parts"),
+    (lambda parts: parts.append(["other", *parts[0][1:]]), "parts"),
+    (lambda parts: parts[0].__setitem__(1, 0), "ranges"),
+    (lambda parts: parts[0].__setitem__(3, parts[0][3] + 4), "ranges"),
+    (lambda parts: parts.append(parts[0]), "ranges"),
+], ids=["late", "early", "overlap", "result", "beyond", "name"])
+def test_parts_of_results(artifacts, tmp_path, edit_parts, claim):
+    documents, rest = read_documents(artifacts["step"])
+    plan = documents["plan/vulkan/loss.grad.json"]
+    [[name, result, begin, count, wave]] = plan["parts"]
+    assert (name, result, begin, count) == ("w", 1, 0, 256) and wave > 0
+    edit_parts(plan["parts"])
+    write_documents(tmp_path / "a.weir", documents, rest)
+    for verdict in ask_verify(tmp_path / "a.weir"), ask_check(tmp_path / "a.weir"):
+        if claim == "ranges":
+            assert is_refused(verdict)
+        else:
+            assert not verdict["loss.grad", "vulkan", "parts"] and verdict["loss.grad", "vulkan", "contents"]
 
 
 def test_claims_are_those_of_the_page(artifacts):

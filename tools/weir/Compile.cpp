@@ -210,6 +210,16 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_flag("--ema", options->ema,
                  "Keep a moving average of each parameter as state P.ema, by the hyperparameter "
                  "ema_decay");
+  verb->add_flag(
+      "--pieces", options->pieces,
+      "Add entries F.grad and F.update beside F.step: F.grad returns F's results and the "
+      "gradients in one buffer, F.update takes such a buffer and updates; so the "
+      "gradients of several processes can be added between the two");
+  verb->add_option("--shards", options->shards,
+                   "With N > 1, add entries F.update.0 to F.update.N-1 as well, each of which "
+                   "updates some of the parameters (default 1); implies --pieces")
+      ->check(CLI::Range(1, 1 << 16).description(""))
+      ->type_name("N");
   verb->add_option_function<std::string>(
           "--offload", [options](const std::string &) { options->offloadState = true; },
           "Keep the state of parameters in host memory (default none), where F.step reads and "

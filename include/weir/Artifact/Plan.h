@@ -188,6 +188,15 @@ struct Command {
   int64_t signal = 0; ///< unique number of the signal
 };
 
+/// A named range of a result's bytes, which others may read before the run ends: from when all
+/// dispatches up to `wave` have ended, nothing writes them.
+struct ResultPart {
+  std::string name;
+  int64_t result = 0; ///< index into the entry's results
+  int64_t from = 0, bytes = 0;
+  int64_t wave = 0; ///< the last of a dispatch that writes one of the bytes
+};
+
 /// The commands and memory of one entry on one target.
 struct Plan {
   std::string entry, target;
@@ -198,6 +207,7 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
+  std::vector<ResultPart> parts; ///< apart from one another
   int64_t arenaBytes = 0;
   int64_t pinnedBytes = 0; ///< size of the arena if no two values shared bytes
 };

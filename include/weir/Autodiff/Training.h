@@ -23,6 +23,8 @@ struct TrainOptions {
   bool scalesLoss = false;            ///< and skips steps with a gradient that is not finite
   bool averages = false;              ///< keeps a moving average of each parameter
   bool offloadsState = false;         ///< state of parameters lies in host memory
+  bool inPieces = false;              ///< adds entries F.grad and F.update
+  int64_t shards = 1; ///< adds entries F.update.I for so many parts of the parameters
 };
 
 /// Returns the text of the update rule `name` that Weir ships, or nothing.
@@ -34,7 +36,8 @@ llvm::SmallVector<llvm::StringRef> getUpdateRuleNames();
 /// rank 0, for the arguments of kind `param`. It takes the arguments of F, the hyperparameters,
 /// which have rank 0, then the optimizer's state. It gives the results of F, then the parameters
 /// and the state updated, each named like the argument it is of, which is donated. With
-/// `accumulates` adds entry `F.accumulate`, too. Returns the entries.
+/// `accumulates` adds entry `F.accumulate`, too; with `inPieces` the gradients alone, `F.grad`, and
+/// the update alone, `F.update`. Returns the entries.
 ///
 /// Errors: a diagnostic unless there is exactly one such result; for parameters that are not all
 ///         f64, or each f32, f16 or bf16; where a name would stand for two values; where `rule` is

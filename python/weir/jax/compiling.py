@@ -74,7 +74,7 @@ def compile_step(
     `predict`: (function, *example) for `Step.predict`, called as `function(params, *example)`: an entry of the same
                artifact, with the same parameters.
     `options`: those of `weir.compile_step`: optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload,
-               check_values, device, memory_limit, checkpoint, precision.
+               check_values, device, memory_limit, checkpoint, precision, pieces, shards.
     A call takes the other arguments, and hyperparameters by name, and returns the loss.
     Errors: those of `compile`; ExportError, too, for functions with derivative rules of the user's own, which gradients
             by Weir would not use.

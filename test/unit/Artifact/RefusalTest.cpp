@@ -423,6 +423,29 @@ TEST(Plan, reads_back_tensor_maps) {
   refuse({0, "F16", {2, 8}, {2, 64}}, "whose alignment is 8, expected a multiple of 16");
 }
 
+TEST(Plan, reads_back_parts_of_results) {
+  Plan plan = makeSample().plans[0];
+  plan.parts = {{"a", 0, 0, 16, 3}, {"b", 0, 16, 240, 3}};
+  const std::string text = printPlan(plan);
+  EXPECT_EQ(text, printPlan(parsePlan(text, "the plan")));
+  EXPECT_EQ(2u, parsePlan(text, "the plan").parts.size());
+  const std::pair<ResultPart, const char *> refused[] = {
+      {{"a", 0, 32, 16, 3}, "two parts of results are called \"a\""},
+      {{"c", 1, 0, 16, 3}, "part \"c\" is of result 1 of 1"},
+      {{"c", 0, 248, 16, 3}, "part \"c\" has 16 bytes from 248 of a result of 256 bytes"},
+      {{"c", 0, 0, 0, 3}, "part \"c\" has 0 bytes"}};
+  for (const auto &[part, error] : refused) {
+    Plan other = plan;
+    other.parts.push_back(part);
+    try {
+      parsePlan(printPlan(other), "the plan");
+      ADD_FAILURE() << error;
+    } catch (const Error &caught) {
+      EXPECT_NE(std::string::npos, std::string(caught.what()).find(error)) << caught.what();
+    }
+  }
+}
+
 TEST(Plan, reads_back_pairs_in_place) {
   Plan plan = makeSample().plans[0];
   plan.kernels[1].inPlace = {{0, 2}, {1, 2}};

@@ -388,6 +388,43 @@ TEST_F(Runtime, TellsWhatEachDispatchWrote) {
       "weir_program_observe: 'observer' is null");
 }
 
+TEST_F(Runtime, TellsWhichWavesHaveEnded) {
+  ProgramHandle program = load(makeArtifact());
+  std::vector<float> values = makeRamp();
+  BufferHandle x = makeBuffer(device.get(), values);
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  weir_buffer *argument = x.get(), *result = y.get();
+  std::vector<int64_t> told;
+  auto watcher = [](void *context, int64_t wave) {
+    static_cast<decltype(told) *>(context)->push_back(wave);
+  };
+  auto watch = [&](std::vector<int64_t> waves) {
+    told.clear();
+    return weir_program_watch(program.get(), "chain", &argument, 1, &result, 1, waves.data(),
+                              waves.size(), watcher, &told);
+  };
+  // Twice: the pieces are recorded once.
+  for (int i = 0; i < 2; ++i) {
+    std::fill(values.begin(), values.end(), float(i));
+    ASSERT_EQ(WEIR_OK, weir_buffer_write(x.get(), 0, values.data(), tensorBytes)) << getError();
+    ASSERT_EQ(WEIR_OK, watch({0, 1})) << getError();
+    EXPECT_EQ((std::vector<int64_t>{0, 1}), told);
+    EXPECT_EQ(chain(values), getValues(y));
+  }
+  // Waves of no dispatch have ended when those before them have.
+  for (std::vector<int64_t> waves : {std::vector<int64_t>{}, {0}, {1}, {5}, {0, 1, 2, 7}}) {
+    ASSERT_EQ(WEIR_OK, watch(waves)) << getError();
+    EXPECT_EQ(waves, told);
+    EXPECT_EQ(chain(values), getValues(y));
+  }
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, watch({1, 0}),
+                "wave 0 comes behind wave 1; list waves once, in rising order");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
+                weir_program_watch(program.get(), "chain", &argument, 1, &result, 1, nullptr, 0,
+                                   nullptr, nullptr),
+                "weir_program_watch: 'watcher' is null");
+}
+
 TEST_F(Runtime, OrdersSubmissions) {
   ProgramHandle program = load(makeArtifact());
   BufferHandle s = makeBuffer(device.get(), makeRamp(elements, 0));

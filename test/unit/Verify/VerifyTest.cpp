@@ -26,7 +26,7 @@ static bool allHold(const std::vector<Claim> &claims) {
 
 TEST(Verify, sample_holds) {
   std::vector<Claim> claims = verify(makeSample());
-  ASSERT_EQ(claims.size(), 18u);
+  ASSERT_EQ(claims.size(), 19u);
   for (const Claim &claim : claims)
     EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
   EXPECT_NE(findClaim(claims, "barriers").detail.find("3 barriers"), std::string::npos);
@@ -212,6 +212,18 @@ static const Edit edits[] = {
        plan.kernels[1].operands[0].access = Access::Write;
        plan.commands[7].operands[2] = plan.commands[7].operands[0];
      }},
+    {"part_of_no_result", "ranges", "part \"a\", 16 bytes from 0, leaves result 1",
+     [](Artifact &, Plan &plan) { plan.parts = {{"a", 1, 0, 16, 3}}; }},
+    {"part_beyond_its_result", "ranges", "part \"a\", 16 bytes from 248, leaves result 0",
+     [](Artifact &, Plan &plan) { plan.parts = {{"a", 0, 248, 16, 3}}; }},
+    {"part_stated_to_be_final_too_early", "parts",
+     "part \"a\" is stated to be final after wave 2, but dispatch 4 (@add, sample.mlir:4:1) of "
+     "wave 3 is the last that writes it",
+     [](Artifact &, Plan &plan) { plan.parts = {{"a", 0, 16, 16, 2}}; }},
+    {"part_stated_to_be_final_too_late", "parts", "final after wave 4, but dispatch 4",
+     [](Artifact &, Plan &plan) { plan.parts = {{"a", 0, 16, 16, 4}}; }},
+    {"parts_that_overlap", "parts", "parts \"b\" and \"a\" share byte 8 of result 0",
+     [](Artifact &, Plan &plan) { plan.parts = {{"a", 0, 8, 16, 3}, {"b", 0, 0, 9, 3}}; }},
     {"view_off_its_alignment", "alignment", "expected a multiple of 16",
      [](Artifact &, Plan &plan) { plan.commands[1].operands[1].offset = 8; }},
     {"slot_off_its_alignment", "alignment", "expected a multiple of 512",

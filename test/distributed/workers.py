@@ -1,0 +1,286 @@
+"""The functions that the ranks of a test run: python workers.py FUNCTION OPTIONS."""
+
+import datetime
+import functools
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import models
+import weir
+import weir.distributed
+from weir.distributed.groups import hash_tensors
+from weir.distributed.stage_programs import Record, StageProgram
+from torch.distributed.pipelining.schedules import get_schedule_class
+
+V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
+REVERSED = ("LoopedBFS",)  # adds the gradients of the last microbatch first
+
+
+def place(schedule, ranks, stages):
+    """Returns the stages of each rank."""
+    if schedule in V_SHAPED:
+        return [[rank, stages - 1 - rank] for rank in range(ranks)]
+    return [list(range(rank, stages, ranks)) for rank in range(ranks)]
+
+
+def cut(model, blocks, device):
+    return weir.distributed.stages(model, models.cross_entropy, [f"blocks.{i}" for i in range(1, blocks)],
+                                   example=(models.draw(2)[0],), device=device)
+
+
+def run_alone(parts, made, tokens, target, count, is_reversed):
+    """Computes all stages one after the other, a microbatch at a time. Returns the gradients, and the mean loss."""
+    reset_seeds(made)
+    losses = []
+    batches = list(zip(tokens.chunk(count), target.chunk(count)))
+    for inputs, wanted in reversed(batches) if is_reversed else batches:
+        values, calls = (inputs,), []
+        for stage in made:
+            given = [value.detach().requires_grad_(value.is_floating_point()) for value in values]
+            output = stage.submod(*given)
+            values = output if isinstance(output, tuple) else (output,)
+            calls.append((given, values))
+        losses.append(parts.loss(values[0], wanted))
+        gradients = torch.autograd.grad(losses[-1], values)
+        for stage, (given, values) in zip(reversed(made), reversed(calls)):
+            torch.autograd.backward(values, gradients)
+            stage.submod.take_weighting()()
+            gradients = [value.grad for value in given]
+    for stage in made:
+        stage.scale_grads(count)
+    parts.reduce_tied()
+    return take_gradients(made), (sum(reversed(losses) if is_reversed else losses) / count).item()
+
+
+def take_gradients(made):
+    """Returns the gradients by stage and name, and forgets them."""
+    found = {(stage.stage_index, name): value.grad.clone() for stage in made
+             for name, value in stage.submod.named_parameters() if value.grad is not None}
+    for stage in made:
+        stage.submod.zero_grad()
+    return found
+
+
+def reset_seeds(made):
+    """Lets stages draw the same random numbers again."""
+    for stage in made:
+        stage.submod.write({"random.step": torch.tensor(0)})
+
+
+def run_schedule(parts, schedule, made, tokens, target, count):
+    """Returns the gradients of all ranks, and the mean loss."""
+    reset_seeds(made)
+    run = get_schedule_class(schedule)(made if len(made) > 1 else made[0], n_microbatches=count, loss_fn=parts.loss)
+    losses = []
+    inputs = (tokens,) if any(stage.is_first for stage in made) else ()
+    run.step(*inputs, **({"target": target, "losses": losses} if any(stage.is_last for stage in made) else {}))
+    parts.reduce_tied()
+    ranks = [None] * dist.get_world_size()
+    dist.all_gather_object(ranks, (take_gradients(made), (sum(losses) / count).item() if losses else None))
+    return {key: value for gradients, _ in ranks for key, value in gradients.items()}, max(loss or 0 for _, loss in ranks)
+
+
+def run_exactly(kind, blocks, tokens, target, count):
+    """Returns PyTorch's gradients and loss, in f64."""
+    exact = models.make(blocks, kind).double()
+    loss = sum(models.cross_entropy(exact(a), b) for a, b in zip(tokens.chunk(count), target.chunk(count))) / count
+    loss.backward()
+    return {name: value.grad for name, value in exact.named_parameters(remove_duplicate=False)}, loss.item()
+
+
+def pipeline(schedules, kinds, blocks, device="cpu", microbatches=4, wrong=False):
+    """Runs schedules. Rank 0 compares with the stages one after the other, and with PyTorch in f64."""
+    found = {}
+    if wrong:
+        count_twice()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    tokens, target = models.draw(2 * microbatches)
+    for kind in kinds:
+        parts = cut(models.make(blocks, kind), blocks, device)
+        runs = {schedule: run_schedule(parts, schedule, [parts.stage(i) for i in place(schedule, size, blocks)[rank]],
+                                       tokens, target, microbatches) for schedule in schedules}
+        whole = cut(models.make(blocks, kind), blocks, device)
+        if rank:
+            continue
+        alone = [whole.stage(index) for index in range(blocks)]
+        for stage in alone:
+            stage.stage_index_to_group_rank = dict.fromkeys(range(blocks), rank)
+        orders = {order: run_alone(whole, alone, tokens, target, microbatches, order)
+                  for order in {schedule in REVERSED for schedule in schedules}}
+        expected, loss = run_exactly(kind, blocks, tokens, target, microbatches)
+        for schedule, (gradients, measured) in runs.items():
+            same, mean = orders[schedule in REVERSED]
+            errors = [float((value - expected[name]).abs().max() / expected[name].abs().max())
+                      for (_, name), value in gradients.items()]
+            found[f"{kind} {schedule}"] = {
+                "bits": gradients.keys() == same.keys() and all(torch.equal(gradients[key], same[key]) for key in same),
+                "missing": sorted({name for name in expected if expected[name] is not None} - {name for _, name in same}),
+                "error": 0.0 if kind == "dropped" else max(errors), "losses": [measured, mean, loss]}
+    return found
+
+
+def count_twice():
+    """Breaks the weight pass as a splitter would that counts each use of a weight twice."""
+    once = StageProgram.add_weights
+
+    def twice(program, record):
+        once(program, Record(dict(record.values)))
+        once(program, record)
+
+    StageProgram.add_weights = twice
+
+
+OPTIMIZERS = {"adamw": lambda: weir.AdamW(learning_rate=0.01), "momentum": lambda: weir.SGD(momentum=0.9),
+              "adafactor": weir.Adafactor}
+ROWS = 4  # of a batch
+
+
+@functools.cache
+def compile_once(**options):
+    return compile_step(**options)
+
+
+def compile_step(seed=0, kind="tied", optimizer="adamw", dtype="float32", device="cpu", **options):
+    """Compiles a step of a model. Ranges of a "grouped" one have rates of their own."""
+    module = models.make(2, kind, seed).to(getattr(torch, dtype))
+    if options.pop("grouped", False):
+        options["groups"] = {"no_decay": weir.Group("*.bias", "*norm*", weight_decay=0.0)}
+    tokens, target = models.draw(ROWS)
+    return weir.compile_step(module, models.cross_entropy, example=(tokens,), targets={"target": target},
+                             optimizer=OPTIMIZERS[optimizer](), device=device, **options)
+
+
+def read_bits(step):
+    """Returns a hash of each parameter and of the state that the step holds."""
+    return {name: hash_tensors([torch.from_numpy(value.view(f"u{value.itemsize}").astype("int64"))])
+            for name, value in step._execution.read().items()}
+
+
+def draw_batch(step, microbatch):
+    return models.draw(ROWS, seed=1000 * step + microbatch)
+
+
+def data_parallel(steps=3, microbatches=1, reference=False, batches=None, parallel=None, **options):
+    """Trains for some steps. Returns the losses and the hashes of what is held; `reference`: those of one process."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    step = compile_step(seed=rank, **options)
+    trained = weir.distributed.DataParallel(step, **(parallel or {}))
+    losses = []
+    for number in range(steps):
+        for microbatch in range(microbatches - 1):
+            with trained.no_sync():
+                tokens, target = draw_batch(number, rank * microbatches + microbatch)
+                trained(tokens, target=target)
+        tokens, target = draw_batch(number, rank * microbatches + microbatches - 1)
+        losses.append(float(trained(tokens, target=target)))
+    found = {"losses": losses, "bits": read_bits(step),
+             "values": {name: value.tolist() for name, value in step.state_dict().items()}}
+    if reference and rank == 0:
+        found["alone"] = train_alone(steps, size * microbatches, options)
+    return found
+
+
+def train_alone(steps, count, options):
+    """Trains in this process, by accumulating the batches of all ranks in their order."""
+    step = compile_step(**options | {"accumulate": count > 1})
+    losses = []
+    for number in range(steps):
+        batches = [draw_batch(number, microbatch) for microbatch in range(count)]
+        losses.append([float(step.accumulate(tokens, target=target)) for tokens, target in batches[:-1]])
+        losses[-1].append(float(step(batches[-1][0], target=batches[-1][1])))
+    return {"losses": losses, "bits": read_bits(step),
+            "values": {name: value.tolist() for name, value in step.state_dict().items()}}
+
+
+def checkpointed(folder, steps, every, pause=0.0, parallel=None, stall=None, **options):
+    """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file."""
+    rank = dist.get_rank()
+    step = compile_step(seed=rank, **options)
+    trained = weir.distributed.DataParallel(step, **(parallel or {}))
+    start = trained.load(folder)
+    hashes = {}
+    for number in range(start, steps):
+        if stall is not None and stall == [rank, number]:
+            time.sleep(3600)
+        tokens, target = draw_batch(number, rank)
+        trained(tokens, target=target)
+        hashes[number] = hash_tensors(step.state_dict().values())
+        with open(f"progress.{rank}", "a") as file:
+            file.write(f"{number}\n")
+        time.sleep(pause)
+        if (number + 1) % every == 0:
+            trained.save(folder)
+    return {"start": start, "hashes": hashes, "bits": read_bits(step)}
+
+
+def refuse(cases):
+    """Returns the error of each case, a call that does not fit, on each rank."""
+    found = {}
+    for case in cases:
+        try:
+            refuse_case(case, dist.get_rank())
+            found[case] = ""
+        except Exception as error:
+            found[case] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def refuse_case(case, rank):
+    make = weir.distributed.DataParallel
+    if case == "artifacts":
+        make(compile_once(pieces=True, ema=0.9 if rank else None))
+    elif case == "options":
+        make(compile_once(pieces=True), reduction="ring" if rank else "ranks")
+    elif case == "pieces":
+        make(compile_once())
+    elif case == "shards":
+        make(compile_once(shards=3), sharded=True)
+    elif case == "reduction":
+        make(compile_once(pieces=True), reduction="tree")
+    elif case == "device":
+        make(compile_once(pieces=True), group=dist.new_group(backend="cuda:gloo"))
+    elif case == "values":
+        make(compile_once(pieces=True, check_values=True))
+    elif case == "shape":
+        trained = make(compile_once(pieces=True))
+        tokens, target = models.draw(ROWS + rank)
+        trained(tokens, target=target)
+    elif case == "missing":
+        trained = make(compile_once(pieces=True))
+        tokens, target = models.draw(ROWS)
+        trained(tokens, **{} if rank else {"target": target})
+    elif case == "no_sync":
+        with make(compile_once(pieces=True)).no_sync():
+            pass
+    elif case == "split":
+        cut(models.make(2, "plain"), 3 + rank, "cpu")
+    elif case == "models":
+        cut(models.make(2, "tied" if rank else "plain"), 2, "cpu")
+    elif case == "tied":
+        cut(models.make(2, "tied", seed=rank), 2, "cpu")
+    elif case == "twice":
+        module = models.make(2)
+        module.blocks[1] = module.blocks[0]
+        cut(module, 2, "cpu")
+
+
+def main():
+    torch.set_num_threads(1)
+    name, options = sys.argv[1], json.loads(sys.argv[2])
+    timeout = datetime.timedelta(seconds=options.pop("group_timeout", 120))
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group("gloo", init_method=f"file://{os.environ['GROUP_FILE']}", rank=rank, world_size=size,
+                            timeout=timeout)
+    result = globals()[name](**options)
+    pathlib.Path(f"result.{rank}").write_text(json.dumps(result))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
