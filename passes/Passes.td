@@ -906,7 +906,9 @@ def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
 
     Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of their
     readers' maps. A reduction of many columns is two ops: one makes parts of consecutive rows,
-    the other one combines the parts in order; so is a contraction of few and long sums. An op of
+    the other one combines the parts in order; so is a contraction of few and long sums. A sum that
+    keeps the element of one number, and adds zeros for the others, is that element, with the same
+    bits, where a kernel's operand has it. An op of
     more operands than the profile's `storage_buffers_per_stage` is several, for each op of its body
     one, if it computes points or reduces.
 

@@ -321,7 +321,9 @@ LogicalResult GroupProductOp::verify() {
     return emitOpError() << "has factors of " << rows << " and " << columns;
   if (getStrides().size() != 4) // C3
     return emitOpError() << "has " << getStrides().size() << " strides, expected 4";
-  constexpr int64_t runElements = 8; // of 16 bytes
+  if (rows.isF32() && (getTransposesRows() || getTransposesColumns())) // C5
+    return emitOpError() << "transposes a factor of f32";
+  const int64_t runElements = 128 / rows.getIntOrFloatBitWidth(); // of 16 bytes
   for (int64_t offset : {int64_t(getRowOffset()), int64_t(getColumnOffset())})
     if (offset < 0 || offset % runElements) // C4
       return emitOpError() << "has a factor " << offset << " elements behind its index, expected a "
@@ -374,7 +376,9 @@ LogicalResult TileCopyOp::verify() {
   Type from = getOperand().getType().getElementType(), to = getSlab().getType().getElementType();
   if (from != to) // C2
     return emitOpError() << "copies " << from << " to " << to;
-  constexpr int64_t lineElements = 64, maxBox = 256, runElements = 8;
+  constexpr int64_t lineBits = 1024, runBits = 128, maxBox = 256;
+  const int64_t lineElements = lineBits / from.getIntOrFloatBitWidth(),
+                runElements = runBits / from.getIntOrFloatBitWidth();
   if (getBox().back() != lineElements) // C3
     return emitOpError() << "has lines of " << getBox().back() << " elements, expected "
                          << lineElements;

@@ -458,11 +458,13 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
   let summary = "Adds a product of two matrices in workgroup memory to the sums of four subgroups.";
   let description = [{
     `wgmma.mma_async` of sm_90a: 64 rows by as many columns as twice the sums of an
-    invocation, of 16 products.
+    invocation, of 16 products; of 8 where the factors are f32, which must have been
+    rounded to tf32.
 
     Each factor lies in blocks of eight lines of 128 bytes, in which runs of 16 bytes
     have their number combined with the line's (exclusive or). A line holds 64
-    products of a row or column; or, if transposed, 64 rows or columns of a product.
+    products of a row or column, or 32 of f32; or, if transposed, 64 rows or columns of a
+    product.
     `strides` has for each factor the bytes from one block to the next: along the
     lines, and across them.
 
@@ -476,7 +478,8 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
     C1. The sums are a vector of 4 to 128 f32, a multiple of 4.
     C2. Both factors have one element type.
     C3. There are four strides.
-    C4. The offsets are multiples of 8.
+    C4. The offsets are multiples of 16 bytes.
+    C5. Factors of f32 are not transposed.
 
     Example:
     ```mlir
@@ -492,8 +495,8 @@ def Schedule_GroupProductOp : Schedule_Op<"group_product", [
     ```
   }];
   let arguments = (ins VectorOfRankAndType<[1], [F32]>:$sums,
-                       MemRefRankOf<[F16, BF16], [1]>:$rows, Index:$row,
-                       MemRefRankOf<[F16, BF16], [1]>:$columns, Index:$column,
+                       MemRefRankOf<[F16, BF16, F32], [1]>:$rows, Index:$row,
+                       MemRefRankOf<[F16, BF16, F32], [1]>:$columns, Index:$column,
                        DenseI64ArrayAttr:$strides,
                        UnitAttr:$transposesRows, UnitAttr:$transposesColumns,
                        DefaultValuedAttr<I64Attr, "0">:$rowOffset,
@@ -576,7 +579,8 @@ def Schedule_TileCopyOp : Schedule_Op<"tile_copy", [
     `coordinates` are those of the first element of a box of `box` elements; what lies
     outside of the tensor is 0. The box lies in workgroup memory row by row, in lines of
     128 bytes, in which runs of 16 bytes have their number combined with the line's
-    (exclusive or): as `schedule.group_product` reads them.
+    (exclusive or): as `schedule.group_product` reads them. Elements of f32 are rounded to
+    tf32 on the way, to the nearest, of two equally near to the even one.
 
     The copy ends at any time before an invocation has waited for the phase of the
     mbarrier, which counts its bytes.
@@ -603,8 +607,8 @@ def Schedule_TileCopyOp : Schedule_Op<"tile_copy", [
     }
     ```
   }];
-  let arguments = (ins MemRefRankOf<[F16, BF16], [1]>:$operand, Variadic<Index>:$coordinates,
-                       MemRefRankOf<[F16, BF16], [1]>:$slab, Index:$place,
+  let arguments = (ins MemRefRankOf<[F16, BF16, F32], [1]>:$operand, Variadic<Index>:$coordinates,
+                       MemRefRankOf<[F16, BF16, F32], [1]>:$slab, Index:$place,
                        MemRefRankOf<[I64], [1]>:$barriers, Optional<AnyType>:$map,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$number,
                        DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$box);

@@ -177,7 +177,8 @@ bool MemoryInstructions::visitElements(const Site &site) {
     // It is not asked which part of the box is in the operand.
     addWhole(site, copy.getOperand(), {true, false, false, false, true});
     addElements(site, copy.getSlab(), {values.evaluate(copy.getPlace(), site.frame)},
-                copy.getElements(), 2, {false, true, false, true, true, true});
+                copy.getElements(), getBytesOfElement(copy.getSlab().getType().getElementType()),
+                {false, true, false, true, true, true});
     visitMBarrier(site, copy.getBarriers(), copy.getNumber(), atomic);
   } else if (auto init = dyn_cast<schedule::MBarrierInitOp>(op)) {
     visitMBarrier(site, init.getBarriers(), init.getNumber(), write);
@@ -208,8 +209,11 @@ void MemoryInstructions::visitMBarrier(const Site &site, Value mbarriers, int64_
 /// last one. Any of the four subgroups' invocations may read each.
 void MemoryInstructions::visitFactor(const Site &site, Value memref, Value index, unsigned side,
                                      bool isTransposed) {
-  constexpr int64_t rows = 64, blockBytes = 1024, lineElements = 64, linesOfBlock = 8;
+  constexpr int64_t rows = 64, blockBytes = 1024, lineBytes = 128, linesOfBlock = 8;
   auto product = cast<schedule::GroupProductOp>(site.op);
+  const int64_t elementBytes =
+                    getBytesOfElement(cast<MemRefType>(memref.getType()).getElementType()),
+                lineElements = lineBytes / elementBytes;
   const int64_t elements = side == 0 ? rows : 2 * product.getSums().getType().getNumElements();
   const int64_t along = product.getStrides()[2 * side], across = product.getStrides()[2 * side + 1];
   const int64_t bytes = isTransposed ? (elements / lineElements - 1) * along + across + blockBytes
@@ -219,7 +223,8 @@ void MemoryInstructions::visitFactor(const Site &site, Value memref, Value index
     begin = begin + int64_t(side == 0 ? product.getRowOffset() : product.getColumnOffset());
   if (begin && !isTransposed) // runs of a line are exchanged
     begin = begin.floorDiv(lineElements) * lineElements;
-  addElements(site, memref, {begin}, bytes / 2, 2, {true, false, false, false, true, true});
+  addElements(site, memref, {begin}, bytes / elementBytes, elementBytes,
+              {true, false, false, false, true, true});
 }
 
 /// Adds the accesses of a load or store of a matrix by a subgroup: from its first element to its

@@ -213,10 +213,10 @@ static TensorMap readTensorMap(const JsonNode &node) {
   constexpr size_t minRank = 2, maxRank = 5;
   constexpr int64_t maxSize = int64_t(1) << 31, maxBox = 256, lineBytes = 128, runBytes = 16;
   node.object({"operand", "dtype", "shape", "box"});
-  static constexpr const char *dtypes[] = {"BF16", "F16"};
+  static constexpr const char *dtypes[] = {"BF16", "F16", "F32"};
   TensorMap map;
   map.operand = node["operand"].integer(0);
-  map.dtype = dtypes[node["dtype"].choice({dtypes[0], dtypes[1]})];
+  map.dtype = dtypes[node["dtype"].choice({dtypes[0], dtypes[1], dtypes[2]})];
   map.shape = node["shape"].list([](const JsonNode &size) { return size.integer(1, maxSize - 1); });
   map.box = node["box"].list([](const JsonNode &size) { return size.integer(1, maxBox); });
   if (map.shape.size() < minRank || map.shape.size() > maxRank)

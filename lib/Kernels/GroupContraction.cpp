@@ -19,7 +19,8 @@
 // The instructions read lines of 128 bytes, in which runs of 16 bytes are exchanged: run i of line
 // n is in place i xor (n mod 8). A line has the 64 products of a row or column; or, where rows (or
 // columns) are neighbours in the operand, 64 of them for one product, and the lines of the slab's
-// products are followed by those of the next 64 rows.
+// products are followed by those of the next 64 rows. Of f32, which is rounded to tf32 where it is
+// copied, a line has 32 products, and never rows or columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +35,10 @@
 using namespace mlir;
 using namespace weir;
 
+/// Elements of a line with rows or columns.
 static constexpr int64_t lineElements = 64, blockBytes = 1024;
-/// Products of one instruction, and subgroups that make it together.
-static constexpr int64_t groupProducts = 16, groupSubgroups = 4;
+/// Rows of one instruction, and subgroups that make it together.
+static constexpr int64_t groupRows = 64, groupSubgroups = 4;
 
 /// Chooses the box of an operand that is copied at once: of lines of the slab.
 void MatrixContraction::chooseBox(Side &side) {
@@ -117,14 +119,14 @@ void MatrixContraction::addGroupSlab(int64_t slab, AffineExpr next, Value &sums)
   if (next)
     bring(next, unsigned((slab + stages - 2) % stages));
   NVVM::WgmmaFenceAlignedOp::create(emitter.builder(), loc);
-  const int64_t rowBlock = lineElements * lineElements; // of 64 rows and products
+  const int64_t rowBlock = groupRows * tile.slab;
   auto getStrides = [&](const Side &side) {
     int64_t along = side.hasProductsInLines ? 16 : tile.slab * lineElements * 2;
     return std::pair(along, blockBytes);
   };
   auto [rowsAlong, rowsAcross] = getStrides(ofRows);
   auto [columnsAlong, columnsAcross] = getStrides(ofColumns);
-  for (int64_t product = 0; product < tile.slab; product += groupProducts) {
+  for (int64_t product = 0; product < tile.slab; product += mmaProducts) {
     auto getPlace = [&](const Side &side) {
       return product * (side.hasProductsInLines ? 1 : lineElements);
     };

@@ -79,7 +79,8 @@ void MatrixContraction::chooseLines(Side &side) {
   for (int64_t vector : {runElements, emitter.lanes}) {
     side.vector = vector;
     side.hasProductsInLines = true;
-    side.isCopied = vector == runElements && !type.isF32(); // f32 is rounded on its way
+    // f32 is rounded on its way, which boxes are by what copies them.
+    side.isCopied = vector == runElements && (tile.isGroup || !type.isF32());
     if (innermost % vector == 0 && isWhole(side, first, getProducts(any, vector), vector))
       return;
     side.hasProductsInLines = false;

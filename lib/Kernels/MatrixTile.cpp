@@ -19,6 +19,14 @@ static Type getFactorType(linalg::GenericOp op, const Profile &profile) {
   return isKnown && lhs == rhs && isSum ? lhs : Type();
 }
 
+/// Whether neighbours in a factor's memory are products: of the last summed dimension.
+static bool hasProductsInLines(const KernelDomain &domain, linalg::GenericOp op,
+                               OpOperand *factor) {
+  AffineExpr innermost = getAccessMap(op, factor).getResults().back();
+  return domain.getDims(op)[cast<AffineDimExpr>(innermost).getPosition()] ==
+         int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
+}
+
 /// Whether a factor's runs can be copied: they are those of an operand, along the last summed
 /// dimension or along `dim`.
 static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand *factor,
@@ -30,8 +38,7 @@ static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand 
     return false;
   int64_t innermost =
       domain.getDims(op)[cast<AffineDimExpr>(map.getResults().back()).getPosition()];
-  return innermost == dim ||
-         innermost == int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
+  return innermost == dim || hasProductsInLines(domain, op, factor);
 }
 
 /// Whether a tensor map finds a factor's slabs, whose runs can be copied: boxes of the rows or
@@ -53,38 +60,40 @@ static bool canCopyTiles(const KernelDomain &domain, linalg::GenericOp op, OpOpe
 
 /// Returns the tile of groups of four subgroups: the one that takes the least time of the matrix
 /// units, of L2 or of workgroup memory. Nothing where factors are not copied as they are, or slabs
-/// are few.
+/// are few; nor where factors of f32 would have to be transposed, which these instructions do not.
 static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, const Profile &profile,
                                                  linalg::GenericOp op, MatrixTile tile) {
-  constexpr int64_t lineElements = 64, minStages = 3, groupRows = 64, groupSubgroups = 4;
+  constexpr int64_t lineBytes = 128, minStages = 3, groupRows = 64, groupSubgroups = 4;
   constexpr int64_t barrierBytes = 1024; // of mbarriers, up to the next slab
   const model::Device *device = model::findDevice(profile.sm);
+  const int64_t elementBytes = tile.type.getIntOrFloatBitWidth() / 8;
   tile.isGroup = true;
-  tile.slab = lineElements;
+  tile.slab = lineBytes / elementBytes;
   const int64_t products = getProduct(domain.getColumnSizes());
   const int64_t innermost = domain.getColumnSizes().back();
   const int64_t runElements = tile.getRunElements();
   // Elements behind the end of a tensor are copied as zeros, but only behind its last product.
-  if (!profile.isSmExact || !device || tile.type.isF32() || profile.units == 0 ||
+  if (!profile.isSmExact || !device || profile.units == 0 ||
       (domain.getColumnSizes().size() > 1 && innermost % tile.slab != 0) ||
       llvm::divideCeil(products, tile.slab) < minStages || innermost % runElements != 0)
     return std::nullopt;
   for (auto [factor, dim] : {std::pair(tile.sides.rowFactor, tile.sides.rowDim),
                              {tile.sides.columnFactor, tile.sides.columnDim}})
-    if (!canCopy(domain, op, factor, dim, runElements) || !canCopyTiles(domain, op, factor, dim))
+    if (!canCopy(domain, op, factor, dim, runElements) || !canCopyTiles(domain, op, factor, dim) ||
+        (tile.type.isF32() && !hasProductsInLines(domain, op, factor)))
       return std::nullopt;
   const int64_t batches = getProduct(tile.sides.restSizes);
   const int64_t allRows = domain.getSizes()[tile.sides.rowDim],
                 allColumns = domain.getSizes()[tile.sides.columnDim];
   // Per clock: a unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory.
-  const double unitFlops = *device->matrix, l2Bytes = *device->l2Bytes,
-               sharedBytes = *device->l1Bytes;
+  const double unitFlops = *(tile.type.isF32() ? device->matrixTf32 : device->matrix),
+               l2Bytes = *device->l2Bytes, sharedBytes = *device->l1Bytes;
   std::optional<MatrixTile> best;
   double least = 0;
   for (auto [groups, columns] :
        {std::pair<int64_t, int64_t>(3, 256), {2, 256}, {2, 128}, {1, 128}, {1, 64}}) {
     const int64_t height = groups * groupRows;
-    const int64_t bytes = (height + columns) * tile.slab * 2;
+    const int64_t bytes = (height + columns) * lineBytes;
     if (minStages * bytes + barrierBytes > profile.workgroupMemory ||
         groups * groupSubgroups * profile.subgroupSize > profile.maxWorkgroupSize)
       continue;
@@ -94,8 +103,8 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
       continue;
     // Per product.
     const double rounds = std::ceil(tiles / double(profile.units));
-    const double brought = 2 * double(height + columns),
-                 read = 2 * double(groups * (groupRows + columns));
+    const double brought = double(elementBytes * (height + columns)),
+                 read = double(elementBytes * groups * (groupRows + columns));
     const double time =
         std::max({rounds * 2 * double(height * columns) / unitFlops, tiles * brought / l2Bytes,
                   rounds * (brought + read) / sharedBytes});

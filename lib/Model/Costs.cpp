@@ -183,7 +183,9 @@ Work model::getWork(const Module &module, const Instruction &instruction, uint32
     // A quarter: four subgroups make a product together.
     const std::string &name = module.getString(instruction.operands[2]);
     Work work = makeWork(Pipe::Matrix, 1);
-    work.matrixFlops = getMatrixFlops(name.substr(name.find(".m64"))) / 4;
+    const bool isTf32 = name.find(".tf32") != std::string::npos;
+    (isTf32 ? work.tf32Flops : work.matrixFlops) =
+        getMatrixFlops(name.substr(name.find(".m64"))) / 4;
     return work;
   }
   case Op::CooperativeMatrixMulAddKHR: {

@@ -104,16 +104,17 @@ void Translator::translateGroupMatrix() {
   auto [rest, error] = std::from_chars(name.data() + begin.size(), end, columns);
   const std::string_view types(rest, size_t(end - rest));
   if (error != std::errc() || columns < 8 || columns > 256 || columns % 8 ||
-      (types != "k16.f32.bf16.bf16" && types != "k16.f32.f16.f16"))
+      (types != "k16.f32.bf16.bf16" && types != "k16.f32.f16.f16" && types != "k8.f32.tf32.tf32"))
     refuse();
-  need(statement->operands.size() == 8 && getNumber(4) == 1 && getNumber(5) == 1,
+  const bool isTf32 = types == "k8.f32.tf32.tf32"; // whose factors cannot be transposed
+  need(statement->operands.size() == (isTf32 ? 6 : 8) && getNumber(4) == 1 && getNumber(5) == 1,
        "negates a factor, or does not say how factors lie");
   std::vector<Id> operands(2);
   operands.push_back(words.getString(name));
   readDescriptor(getOperand(1), operands[0], operands);
   readDescriptor(getOperand(2), operands[1], operands);
   for (size_t i : {6, 7}) {
-    std::optional<uint64_t> isTransposed = getNumber(i);
+    std::optional<uint64_t> isTransposed = isTf32 ? 0 : getNumber(i);
     need(isTransposed && *isTransposed <= 1, "does not say how factors lie");
     const uint32_t lines = i == 6 ? 64 : columns;
     need(*isTransposed == 0 || lines % 64 == 0, "has lines that are not whole");

@@ -56,8 +56,9 @@ inline constexpr unsigned cudaHostOnDevice = 2; ///< CU_MEMHOSTALLOC_DEVICEMAP
 struct alignas(64) CudaTensorMap {
   unsigned char bytes[128];
 };
-inline constexpr int cudaTensorFloat16 = 6, cudaTensorBFloat16 = 9; ///< CU_TENSOR_MAP_DATA_TYPE_...
-inline constexpr int cudaTensorSwizzle128 = 3;                      ///< CU_TENSOR_MAP_SWIZZLE_128B
+inline constexpr int cudaTensorFloat16 = 6, cudaTensorBFloat16 = 9,
+                     cudaTensorTf32 = 11;      ///< CU_TENSOR_MAP_DATA_TYPE_...; the last rounds f32
+inline constexpr int cudaTensorSwizzle128 = 3; ///< CU_TENSOR_MAP_SWIZZLE_128B
 inline constexpr int cudaTensorPromoteTo256 = 3; ///< CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 
 /// Makes a tensor map. Sizes, strides in bytes of all dimensions but the innermost, and the box

@@ -63,11 +63,14 @@ static CudaTensorMap encode(const CudaFunctions &cuda, const Kernel &kernel, con
       strides.push_back(uint64_t(map.getStride(i)));
     sizes = std::to_string(map.shape[i]) + (sizes.empty() ? "" : " x ") + sizes;
   }
+  const int type = map.dtype == "F32"    ? cudaTensorTf32
+                   : map.dtype == "BF16" ? cudaTensorBFloat16
+                                         : cudaTensorFloat16;
   CudaTensorMap encoded = {};
   if (CudaResult result = cuda.encodeTiled(
-          &encoded, map.dtype == "BF16" ? cudaTensorBFloat16 : cudaTensorFloat16, unsigned(rank),
-          address, shape.data(), strides.data(), box.data(), ones.data(), /*interleave=*/0,
-          cudaTensorSwizzle128, cudaTensorPromoteTo256, /*outOfBoundsFill=*/0))
+          &encoded, type, unsigned(rank), address, shape.data(), strides.data(), box.data(),
+          ones.data(), /*interleave=*/0, cudaTensorSwizzle128, cudaTensorPromoteTo256,
+          /*outOfBoundsFill=*/0))
     throw Error("the driver refuses the tensor map of operand " + std::to_string(map.operand) +
                 " of kernel '" + kernel.name + "', " + sizes + " elements at address " +
                 std::to_string(address) + ": cuTensorMapEncodeTiled: " +

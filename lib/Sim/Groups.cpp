@@ -21,7 +21,7 @@ using namespace weir;
 using namespace weir::sim;
 using namespace weir::spv;
 
-static constexpr uint32_t groupRows = 64, warpRows = 16, depth = 16, lineElements = 64;
+static constexpr uint32_t groupRows = 64, warpRows = 16, lineElements = 64;
 static constexpr int64_t lineBytes = 128, runBytes = 16, linesOfBlock = 8;
 
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,9 @@ void Decoder::decodeGroupMatrix(const Instruction &instruction) {
   product.source = instruction.source;
   product.name = module.getString(instruction.operands[2]);
   const std::string &name = product.name;
-  product.isBHalf = name.find(".bf16.") != name.npos;
+  product.type = name.find(".tf32.") != name.npos   ? GroupProduct::Type::Tf32
+                 : name.find(".bf16.") != name.npos ? GroupProduct::Type::BF16
+                                                    : GroupProduct::Type::F16;
   const std::string rows = "m64n";
   std::from_chars(name.data() + name.find(rows) + rows.size(), name.data() + name.size(),
                   product.columns);
@@ -123,18 +125,22 @@ void Decoder::checkSums(const Instruction &instruction) {
 
 /// Returns the byte of an element, a row of the first factor or a column of the second.
 static int64_t getPlace(const GroupProduct::Side &side, int64_t begin, uint32_t element,
-                        uint32_t term) {
-  int64_t at = side.isTransposed ? begin + element / lineElements * side.leading +
-                                       term / linesOfBlock * side.stride +
-                                       term % linesOfBlock * lineBytes + element % lineElements * 2
-                                 : begin + element / linesOfBlock * side.stride +
-                                       element % linesOfBlock * lineBytes + term * 2;
+                        uint32_t term, int64_t bytes) {
+  int64_t at = side.isTransposed
+                   ? begin + element / lineElements * side.leading +
+                         term / linesOfBlock * side.stride + term % linesOfBlock * lineBytes +
+                         element % lineElements * bytes
+                   : begin + element / linesOfBlock * side.stride +
+                         element % linesOfBlock * lineBytes + term * bytes;
   return at ^ (at / lineBytes % linesOfBlock * runBytes);
 }
 
-static float getNumber(bool isBHalf, uint16_t bits) {
-  return isBHalf ? std::bit_cast<float>(uint32_t(bits) << 16)
-                 : float(std::bit_cast<_Float16>(bits));
+/// Returns the number that bits of a factor are. Of tf32, the last 13 bits are ignored.
+static float getNumber(GroupProduct::Type type, uint32_t bits) {
+  using Type = GroupProduct::Type;
+  if (type == Type::F16)
+    return float(std::bit_cast<_Float16>(uint16_t(bits)));
+  return std::bit_cast<float>(type == Type::BF16 ? bits << 16 : bits & ~0x1fffu);
 }
 
 /// Loads a factor's numbers for a warp, and notes that they are being read.
@@ -143,21 +149,23 @@ std::vector<float> Workgroup::readFactor(const GroupProduct &product, size_t num
                                          Subgroup::OpenProduct &open) {
   const GroupProduct::Side &side = product.sides[number];
   const AccessSite &access = program.accesses[side.site];
-  const int64_t begin = getOffset(access, subgroup, 0), granule = program.workgroupGranule;
+  const int64_t begin = getOffset(access, subgroup, 0), granule = program.workgroupGranule,
+                bytes = product.getElementBytes();
+  const uint32_t depth = product.getDepth();
   Now touch = makeTouch(side.site, subgroup, 0, memoryPhase);
   std::vector<float> numbers(size_t(count) * depth);
   std::vector<uint32_t> touched;
   for (uint32_t i = 0; i < count; ++i)
     for (uint32_t term = 0; term < depth; ++term) {
-      const int64_t at = getPlace(side, begin, first + i, term);
-      if (at < access.objectBegin || at + 2 > access.objectEnd) {
+      const int64_t at = getPlace(side, begin, first + i, term, bytes);
+      if (at < access.objectBegin || at + bytes > access.objectEnd) {
         machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
                               access.objectEnd - access.objectBegin);
         continue;
       }
-      uint16_t bits = 0;
-      std::memcpy(&bits, &memory[size_t(at)], 2);
-      numbers[size_t(i) * depth + term] = getNumber(product.isBHalf, bits);
+      uint32_t bits = 0;
+      std::memcpy(&bits, &memory[size_t(at)], size_t(bytes));
+      numbers[size_t(i) * depth + term] = getNumber(product.type, bits);
       touched.push_back(uint32_t(at / granule));
     }
   std::sort(touched.begin(), touched.end());
@@ -204,6 +212,7 @@ void Workgroup::addProduct(const GroupProduct &product, Subgroup &subgroup) {
   std::vector<float> a = readFactor(product, 0, subgroup, warp * warpRows, warpRows, open),
                      b = readFactor(product, 1, subgroup, 0, product.columns, open);
   subgroup.products.push_back(std::move(open));
+  const uint32_t depth = product.getDepth();
   const bool isAdded = subgroup.at<uint32_t>(product.scale)[0] != 0;
   subgroup.forEachLane([&](uint32_t lane) {
     for (size_t i = 0; i < product.sums.size(); ++i) {

@@ -180,8 +180,11 @@ struct GroupProduct {
     bool isTransposed = false; ///< whether rows or columns, not terms, are neighbours in a line
   };
   Side sides[2];
-  bool isBHalf = false;
+  enum class Type { F16, BF16, Tf32 } type = Type::F16; ///< of the factors
   uint32_t columns = 0;
+  /// Returns the bytes of an element of a factor, and the terms of a product.
+  int64_t getElementBytes() const { return type == Type::Tf32 ? 4 : 2; }
+  uint32_t getDepth() const { return uint32_t(32 / getElementBytes()); }
   Register scale = 0; ///< whether it is added to what the sums hold
   std::vector<Register> sums, results;
   int64_t pending = 0; ///< Wait: max number of groups left

@@ -138,7 +138,21 @@ bool Workgroup::endPhase(const TileStep &tile, MBarrier &mbarrier) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// Returns the elements of a box, row by row.
+/// Rounds elements of f32 to tf32: to the nearest, of two equally near to the even one.
+static void roundToTf32(std::vector<unsigned char> &bytes) {
+  constexpr uint32_t cut = 13, infinity = 0x7f800000;
+  for (size_t at = 0; at < bytes.size(); at += 4) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &bytes[at], 4);
+    if ((bits & infinity) == infinity) // infinite or NaN
+      continue;
+    bits += (uint32_t(1) << (cut - 1)) - 1 + (bits >> cut & 1);
+    bits &= ~((uint32_t(1) << cut) - 1);
+    std::memcpy(&bytes[at], &bits, 4);
+  }
+}
+
+/// Returns the elements of a box, row by row, as they are copied.
 std::vector<unsigned char> Workgroup::readBox(const TileStep &tile, const Subgroup &subgroup,
                                               uint32_t lane) {
   const AccessSite &from = program.accesses[tile.from];
@@ -185,6 +199,8 @@ std::vector<unsigned char> Workgroup::readBox(const TileStep &tile, const Subgro
       std::memcpy(to + (stale - place), &store.stale[size_t(stale)], size_t(end - stale));
     }
   }
+  if (element == 4)
+    roundToTf32(bytes);
   return bytes;
 }
 

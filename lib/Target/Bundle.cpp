@@ -401,8 +401,11 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
   auto maps = binary->getAttrOfType<ArrayAttr>(schedule::tensorMapsAttrName);
   for (Attribute attribute : maps ? maps.getValue() : ArrayRef<Attribute>()) {
     auto map = cast<DictionaryAttr>(attribute);
+    const Type type = map.getAs<TypeAttr>("type").getValue();
     kernel.tensorMaps.push_back({map.getAs<IntegerAttr>("operand").getInt(),
-                                 map.getAs<TypeAttr>("type").getValue().isBF16() ? "BF16" : "F16",
+                                 type.isF32()    ? "F32"
+                                 : type.isBF16() ? "BF16"
+                                                 : "F16",
                                  map.getAs<DenseI64ArrayAttr>("shape").asArrayRef().vec(),
                                  map.getAs<DenseI64ArrayAttr>("box").asArrayRef().vec()});
   }

@@ -77,17 +77,25 @@ LogicalResult LowerGroupProduct::matchAndRewrite(schedule::GroupProductOp op, Op
     outputs += "=f,";
     inputs += llvm::formatv(",{0}", i).str();
   }
-  const bool isBHalf = op.getRows().getType().getElementType().isBF16();
+  const Type element = op.getRows().getType().getElementType();
+  const bool isTf32 = element.isF32();
   std::string text = "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, 1, 0;\n";
-  constexpr int64_t runElements = 8; // 16 bytes, which addresses in descriptors count
+  // 16 bytes, which addresses in descriptors count.
+  const int64_t runElements = 128 / element.getIntOrFloatBitWidth();
   for (auto [name, operand, offset] : {std::tuple("a", count, int64_t(op.getRowOffset())),
                                        {"b", count + 1, int64_t(op.getColumnOffset())}})
     text += llvm::formatv("\tadd.s64 {0}, ${1}, {2};\n", name, operand, offset / runElements).str();
-  text += llvm::formatv("\twgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} ", 2 * count,
-                        isBHalf ? "bf16" : "f16")
+  text += llvm::formatv("\twgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} ", 2 * count,
+                        2 * runElements,
+                        isTf32             ? "tf32"
+                        : element.isBF16() ? "bf16"
+                                           : "f16")
               .str();
-  text += "{" + sums + "}, a, b, p, 1, 1, " + (op.getTransposesRows() ? "1" : "0") + ", " +
-          (op.getTransposesColumns() ? "1" : "0") + ";\n\t}";
+  text += "{" + sums + "}, a, b, p, 1, 1";
+  if (!isTf32) // products alone are neighbours there
+    for (bool transposes : {op.getTransposesRows(), op.getTransposesColumns()})
+      text += transposes ? ", 1" : ", 0";
+  text += ";\n\t}";
   LLVM::InlineAsmOp added =
       makeAssembly(rewriter, loc,
                    LLVM::LLVMStructType::getLiteral(op.getContext(), SmallVector<Type>(count, sum)),

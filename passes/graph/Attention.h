@@ -11,10 +11,11 @@
 
 #include "passes/graph/RaiseNorms.h"
 #include "passes/graph/Triangles.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace weir::elements {
 
-/// A sum of products of two tensors.
+/// A sum of products of two tensors, or of the elements of one.
 struct Contraction {
   mlir::linalg::LinalgOp op;
 
@@ -27,6 +28,9 @@ struct Contraction {
 
 /// Returns the op as a contraction that starts at 0, if it is one.
 std::optional<Contraction> getContraction(mlir::Operation *op);
+
+/// Returns the op as a sum of one tensor's elements that starts at 0, if it is one.
+std::optional<Contraction> getSum(mlir::Operation *op);
 
 /// A tensor and the places of its elements.
 struct Operand {
@@ -78,12 +82,14 @@ struct Summand {
 };
 using Polynomial = llvm::SmallVector<Summand, 4>;
 
-/// A contraction of probabilities, or of the gradient of products, with another tensor.
+/// A contraction of probabilities, or of the gradient of products, with another tensor; or a sum of
+/// the gradient of scores, over dimensions in which a bias is repeated.
 struct AttentionRoot {
   Contraction contraction;
-  unsigned factor = 0;                 ///< that is made of the scores
-  Coords coords;                       ///< of the result
-  bool isGradient = false;             ///< of products
+  unsigned factor = 0;     ///< that is made of the scores
+  Coords coords;           ///< of the result
+  bool isGradient = false; ///< of products, or of the bias
+  bool isOfBias = false;
   bool overKeys = false;               ///< sums over keys
   mlir::Operation *rounding = nullptr; ///< of the result
   bool isRounded = false;              ///< by all that reads the result, later on
@@ -94,7 +100,8 @@ class AttentionMatcher : public Matcher {
 public:
   AttentionMatcher(mlir::Type type, ScoresTensor scores) : Matcher(type), scores(scores) {}
 
-  bool match(llvm::ArrayRef<AttentionRoot> candidates);
+  /// Matches the roots that are contractions, and those of `sums` that are gradients of a bias.
+  bool match(llvm::ArrayRef<AttentionRoot> candidates, llvm::ArrayRef<AttentionRoot> sums);
   void raise(ErasedOps &erased);
 
   /// Returns the scores, as an element, of which `term` has an exponential or softmax.
@@ -124,6 +131,8 @@ private:
 
   // Roots and gradients
   bool matchRoot(AttentionRoot &root);
+  bool matchBias(AttentionRoot &root);
+  std::optional<Polynomial> expandFactor(AttentionRoot &root, llvm::ArrayRef<Coord> loops);
   bool matchKind(AttentionRoot &root, const Polynomial &polynomial);
   std::optional<Coords> bindLoops(Contraction contraction, unsigned factor);
   /// Takes a factor at these places, which must be the same as before if it is known.
@@ -170,6 +179,7 @@ private:
   mlir::Operation *findFirst(bool isGradient);
   bool isInOrder();
   bool coversScores() const;
+  llvm::SmallBitVector getBiasDims() const;
   mlir::Value buildBias(mlir::OpBuilder &builder, mlir::RankedTensorType type);
   mlir::Value emit(mlir::OpBuilder &b, mlir::Location loc, unsigned node,
                    llvm::ArrayRef<int64_t> loops, mlir::ValueRange leaves,

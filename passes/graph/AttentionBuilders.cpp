@@ -211,9 +211,12 @@ void AttentionMatcher::replace(OpBuilder &builder, AttentionRoot &root, Value ma
   builder.setInsertionPoint(last);
   const Coord &element = root.isGradient ? width : valueWidth;
   bool ofKeys = !root.overKeys;
-  SmallVector<int64_t> wanted = getVariables(ofKeys, element);
+  SmallVector<int64_t> wanted = root.isOfBias ? variables : getVariables(ofKeys, element);
+  SmallVector<int64_t> sizes = getSizes(wanted);
+  if (root.isOfBias)
+    llvm::copy(cast<RankedTensorType>(made.getType()).getShape(), sizes.begin());
   SmallVector<Digit> digits = listDigits(root.coords);
-  std::optional<SmallVector<Piece>> pieces = cutVariables(wanted, getSizes(wanted), digits);
+  std::optional<SmallVector<Piece>> pieces = cutVariables(wanted, sizes, digits);
   assert(pieces && "results are checked");
   SmallVector<int64_t> shape, order(digits.size());
   for (auto [index, piece] : llvm::enumerate(*pieces)) {
@@ -280,7 +283,6 @@ Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
   Location loc = this->scores.tensor.getLoc();
   SmallVector<unsigned> leafNodes;
   SmallVector<Value> leaves;
-  llvm::SmallBitVector used(scores.getRank());
   SmallVector<unsigned> worklist;
   for (const BiasStep &step : steps)
     worklist.push_back(step.node);
@@ -288,19 +290,11 @@ Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
     unsigned number = worklist.pop_back_val();
     const BiasNode &node = nodes[number];
     llvm::append_range(worklist, node.operands);
-    if (node.place >= 0)
-      used.set(node.place);
-    if (node.triangle)
-      used.set(scores.getRank() - 2, scores.getRank());
-    if (!node.tensor || llvm::is_contained(leafNodes, number))
-      continue;
-    leafNodes.push_back(number);
-    for (int64_t dim : node.dims)
-      if (dim >= 0)
-        used.set(dim);
+    if (node.tensor && !llvm::is_contained(leafNodes, number))
+      leafNodes.push_back(number);
   }
   SmallVector<int64_t> loops, sizes, shape(scores.getRank(), 1);
-  for (unsigned dim : used.set_bits()) {
+  for (unsigned dim : getBiasDims().set_bits()) {
     loops.push_back(dim);
     sizes.push_back(scores.getDimSize(dim));
     shape[dim] = sizes.back();
@@ -335,6 +329,27 @@ Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
           })
           .getResult(0);
   return reshape(builder, bias, shape);
+}
+
+/// Returns the dimensions of the scores in which what is added to them differs.
+llvm::SmallBitVector AttentionMatcher::getBiasDims() const {
+  const int64_t rank = variables.size();
+  llvm::SmallBitVector used(rank);
+  SmallVector<unsigned> worklist;
+  for (const BiasStep &step : steps)
+    worklist.push_back(step.node);
+  while (!worklist.empty()) {
+    const BiasNode &node = nodes[worklist.pop_back_val()];
+    llvm::append_range(worklist, node.operands);
+    if (node.place >= 0)
+      used.set(node.place);
+    if (node.triangle)
+      used.set(rank - 2, rank);
+    for (int64_t dim : node.dims)
+      if (node.tensor && dim >= 0)
+        used.set(dim);
+  }
+  return used;
 }
 
 bool AttentionMatcher::coversScores() const {
@@ -406,8 +421,9 @@ void AttentionMatcher::raise(ErasedOps &erased) {
   if (changes)
     ops.push_back(changes);
   for (AttentionRoot &root : roots) {
-    Value made = !root.isGradient ? (root.overKeys ? attention.getResult() : vjp.getDv())
-                                  : (root.overKeys ? vjp.getDq() : vjp.getDk());
+    Value made = root.isOfBias      ? vjp.getDbias()
+                 : !root.isGradient ? (root.overKeys ? attention.getResult() : vjp.getDv())
+                                    : (root.overKeys ? vjp.getDq() : vjp.getDk());
     replace(builder, root, made);
     ops.push_back(root.contraction.op);
     if (root.rounding)

@@ -522,6 +522,46 @@ bool AttentionMatcher::matchRounding(AttentionRoot &root) {
   return root.rounding || root.isRounded;
 }
 
+/// Expands the factor that is made of the scores, at these places of the contraction's loops.
+std::optional<Polynomial> AttentionMatcher::expandFactor(AttentionRoot &root,
+                                                         ArrayRef<Coord> loops) {
+  Contraction &contraction = root.contraction;
+  Coords at;
+  for (AffineExpr expr : contraction.getMap(root.factor).getResults())
+    at.push_back(loops[cast<AffineDimExpr>(expr).getPosition()]);
+  zeros.clear();
+  return expand(unfolder.element(contraction.getFactor(root.factor), std::move(at)), getKey());
+}
+
+/// Whether a sum of the gradient of scores is that of the bias, or a sum of it: the op's bias has
+/// all dimensions that the sum keeps. Where a mask takes the place of scores, it must be by -inf.
+bool AttentionMatcher::matchBias(AttentionRoot &root) {
+  const bool hasSummand =
+      llvm::any_of(steps, [](const BiasStep &step) { return !step.number.has_value(); });
+  std::optional<Coords> loops = bindLoops(root.contraction, root.factor);
+  const Type element = getElementTypeOrSelf(root.contraction.op->getResult(0)),
+             factor = getElementTypeOrSelf(q->tensor);
+  if (!loops || !hasSummand || coversScores() ||
+      (factor.isF64() ? !element.isF64() : !element.isF32())) // the type of scores
+    return false;
+  std::optional<Polynomial> polynomial = expandFactor(root, *loops);
+  if (!polynomial ||
+      !isClose(*polynomial, {{.factor = 1, .exponentials = 1, .sums = -1, .changes = 1},
+                             {.factor = -1, .exponentials = 1, .sums = -2, .totals = 1}}) ||
+      !matchZeros())
+    return false;
+  const llvm::SmallBitVector dims = getBiasDims();
+  for (AffineExpr expr : root.contraction.getResultMap().getResults()) {
+    const Coord &coord = (*loops)[cast<AffineDimExpr>(expr).getPosition()];
+    for (const Digit &digit : coord.digits)
+      for (auto [dim, variable] : llvm::enumerate(variables))
+        if (variable != 0 && digit.variable == variable && !dims.test(dim))
+          return false;
+    root.coords.push_back(coord);
+  }
+  return root.isGradient = root.isOfBias = true;
+}
+
 bool AttentionMatcher::matchRoot(AttentionRoot &root) {
   Contraction &contraction = root.contraction;
   std::optional<Coords> loops = bindLoops(contraction, root.factor);
@@ -533,10 +573,7 @@ bool AttentionMatcher::matchRoot(AttentionRoot &root) {
       coords.push_back((*loops)[cast<AffineDimExpr>(expr).getPosition()]);
     return coords;
   };
-  zeros.clear();
-  std::optional<Polynomial> polynomial = expand(
-      unfolder.element(contraction.getFactor(root.factor), place(contraction.getMap(root.factor))),
-      getKey());
+  std::optional<Polynomial> polynomial = expandFactor(root, *loops);
   if (!polynomial || !matchKind(root, *polynomial) ||
       (root.isGradient ? !matchZeros() : !zeros.empty()))
     return false;
@@ -620,24 +657,31 @@ bool AttentionMatcher::isShared() {
   return false;
 }
 
-bool AttentionMatcher::match(ArrayRef<AttentionRoot> candidates) {
+bool AttentionMatcher::match(ArrayRef<AttentionRoot> candidates, ArrayRef<AttentionRoot> sums) {
   Term score = unfolder.makeElement(scores.tensor);
   for (const Coord &coord : *score.coords)
     dimVariables.push_back(coord.variable);
   if (!matchScores(score))
     return false;
   roots.assign(candidates.begin(), candidates.end());
-  return llvm::all_of(roots, [&](AttentionRoot &root) { return matchRoot(root); }) && v &&
-         matchTypes() && gains() && !isShared() && isInOrder();
+  if (!llvm::all_of(roots, [&](AttentionRoot &root) { return matchRoot(root); }))
+    return false;
+  for (AttentionRoot root : sums)
+    if (matchBias(root))
+      roots.push_back(root);
+  return v && matchTypes() && gains() && !isShared() && isInOrder();
 }
 
 void weir::elements::raiseAttentions(Block &block, ErasedOps &erased) {
-  llvm::MapVector<std::pair<Value, int64_t>, SmallVector<AttentionRoot>> groups;
+  llvm::MapVector<std::pair<Value, int64_t>, SmallVector<AttentionRoot>> groups, sums;
   for (Operation &op : llvm::reverse(block)) {
     std::optional<Contraction> contraction = getContraction(&op);
+    const bool isSum = !contraction;
+    if (isSum)
+      contraction = getSum(&op);
     if (!contraction)
       continue;
-    for (unsigned factor : {0, 1}) {
+    for (unsigned factor = 0; factor < (isSum ? 1 : 2); ++factor) {
       Matcher matcher(getElementTypeOrSelf(op.getResult(0)));
       Value tensor = contraction->getFactor(factor);
       auto found = AttentionMatcher::findScores(matcher, matcher.unfolder.makeElement(tensor));
@@ -646,7 +690,7 @@ void weir::elements::raiseAttentions(Block &block, ErasedOps &erased) {
       AttentionRoot root;
       root.contraction = *contraction;
       root.factor = factor;
-      groups[{found->first.tensor, found->first.axis}].push_back(root);
+      (isSum ? sums : groups)[{found->first.tensor, found->first.axis}].push_back(root);
       break;
     }
   }
@@ -657,7 +701,7 @@ void weir::elements::raiseAttentions(Block &block, ErasedOps &erased) {
       continue;
     Type type = getElementTypeOrSelf(candidates.front().contraction.op->getResult(0));
     AttentionMatcher matcher(type, {scores.first, scores.second});
-    if (matcher.match(candidates))
+    if (matcher.match(candidates, sums.lookup(scores)))
       matcher.raise(erased);
   }
 }

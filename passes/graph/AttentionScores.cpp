@@ -38,17 +38,29 @@ static bool addsProducts(linalg::LinalgOp op) {
          left.getArgNumber() + right.getArgNumber() == 1;
 }
 
-std::optional<Contraction> weir::elements::getContraction(Operation *defining) {
+/// Returns the op if it reduces as many inputs from 0 on.
+static linalg::LinalgOp getReduction(Operation *defining, int64_t inputs) {
   auto op = dyn_cast_or_null<linalg::LinalgOp>(defining);
-  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
+  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != inputs ||
       op.getNumDpsInits() != 1 || op->getNumResults() != 1 || op.getNumReductionLoops() == 0 ||
-      op.hasDynamicShape() ||
-      !llvm::all_of(op.getIndexingMapsArray(),
-                    [](AffineMap map) { return map.isProjectedPermutation(); }) ||
-      !addsProducts(op))
-    return std::nullopt;
+      op.hasDynamicShape() || !llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+        return map.isProjectedPermutation();
+      }))
+    return {};
   auto start = dyn_cast_or_null<FloatAttr>(getSplat(op.getDpsInitOperand(0)->get()));
-  if (!start || !start.getValue().isZero())
+  return start && start.getValue().isZero() ? op : linalg::LinalgOp();
+}
+
+std::optional<Contraction> weir::elements::getContraction(Operation *defining) {
+  linalg::LinalgOp op = getReduction(defining, /*inputs=*/2);
+  return op && addsProducts(op) ? std::optional(Contraction{op}) : std::nullopt;
+}
+
+std::optional<Contraction> weir::elements::getSum(Operation *defining) {
+  linalg::LinalgOp op = getReduction(defining, /*inputs=*/1);
+  std::optional<Combiner> combiner = op ? getCombiner(op, 0) : std::nullopt;
+  if (!combiner || !combiner->isExclusive() || !isa<arith::AddFOp>(combiner->combine) ||
+      combiner->reduced != op.getBlock()->getArgument(0))
     return std::nullopt;
   return Contraction{op};
 }

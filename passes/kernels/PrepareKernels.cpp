@@ -9,6 +9,7 @@
 
 #include "passes/Passes.h"
 #include "passes/kernels/MoveReshapes.h"
+#include "passes/kernels/PickTerms.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -245,6 +246,7 @@ static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
     rewriter.replaceOp(op, *affine::expandAffineMap(rewriter, op.getLoc(), op.getAffineMap(),
                                                     op.getMapOperands()));
   });
+  pickTerms(function);
   splitReads(function);
   dropOperands(function, rewriter);
   separateSlices(function, rewriter);

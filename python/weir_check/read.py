@@ -172,14 +172,19 @@ COMMANDS = {
     "wait": record(optional=["queue"], command=string, queue=queue, signal=index)}
 
 
+def get_element_bytes(tensor_map):
+    """Returns the bytes of an element of the tensor that boxes are copied of."""
+    return 4 if tensor_map["dtype"] == "F32" else 2
+
+
 def tensor_map(value, place):
-    record(operand=index, dtype=one_of("BF16", "F16"), shape=array(number(1, 2**31 - 1), least=2),
+    record(operand=index, dtype=one_of("BF16", "F16", "F32"), shape=array(number(1, 2**31 - 1), least=2),
            box=array(number(1, 256)))(value, place)
-    shape, box = value["shape"], value["box"]
+    shape, box, element = value["shape"], value["box"], get_element_bytes(value)
     need(len(shape) <= 5 and len(box) == len(shape), f"{place} has more than 5 sizes, or a box of other than {len(shape)}")
-    need(box[-1] == 64, f"{place} has a box with lines of other than 128 bytes")
-    need(shape[-1] % 8 == 0, f"{place} has rows of no multiple of 16 bytes")
-    need(2 * prod(shape) < 2**40, f"{place} has 2^40 bytes or more")
+    need(box[-1] * element == 128, f"{place} has a box with lines of other than 128 bytes")
+    need(shape[-1] * element % 16 == 0, f"{place} has rows of no multiple of 16 bytes")
+    need(element * prod(shape) < 2**40, f"{place} has 2^40 bytes or more")
 
 
 def kernel(value, place):
@@ -190,7 +195,7 @@ def kernel(value, place):
         need(each["operand"] < len(value["operands"]), f"{place}.tensor_maps[{i}] is of no operand")
         operand = value["operands"][each["operand"]]
         need(operand["access"] == "read" and operand["alignment"] % 16 == 0
-             and 2 * prod(each["shape"]) <= operand["bytes"],
+             and get_element_bytes(each) * prod(each["shape"]) <= operand["bytes"],
              f"{place}.tensor_maps[{i}] is of an operand that is not read alone, not aligned to 16 bytes, or too short")
 
 

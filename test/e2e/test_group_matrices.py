@@ -6,19 +6,21 @@ import re
 import subprocess
 import zipfile
 
+import numpy
 import ptxas
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from conftest import BIN
 from test_contractions import make_half_graph
-from test_matrices import check, make_half_matrices, read_ptx
+from test_matrices import check, make_half_matrices, make_product, read_ptx
 
 
-def compile_both(weir, text):
+def compile_both(weir, text, *flags):
     """For sm_90a and sm_90; with one unit, so that small products have large tiles and are not cut in parts."""
     for name in ("sm_90a", "sm_90"):
         (weir.folder / f"{name}.json").write_text(json.dumps({"like": name, "name": name, "units": 1}))
-    return [weir.compile_text(text, name.replace("_", ""), f"--target=cuda:{weir.folder / name}.json")
+    return [weir.compile_text(text, name.replace("_", ""), f"--target=cuda:{weir.folder / name}.json", *flags)
             for name in ("sm_90a", "sm_90")]
 
 
@@ -41,6 +43,43 @@ def test_product(weir, form, half, sizes):
     if ptxas.PTXAS:
         ptxas.assemble_artifact(artifacts[0], weir.folder)
     check(weir, artifacts, half, "--f64")
+
+
+def round_to_tf32(array):
+    """To nearest, ties to even: 13 of 23 bits are cut."""
+    bits = array.view(numpy.uint32)
+    return ((bits + 0xfff + (bits >> 13 & 1)) & 0xFFFFE000).view(numpy.float32)
+
+
+# Whole tiles and parts of them, batches; a slab has 32 products.
+@pytest.mark.parametrize("sizes", [(1, 256, 256, 224), (1, 151, 137, 172), (3, 64, 72, 200)], ids=lambda sizes: "x".join(map(str, sizes)))
+def test_tf32(weir, sizes):
+    """The exact product of factors that are rounded where boxes are copied, to the rounding of sums in f32."""
+    text, shapes = make_product("nt", *sizes)
+    artifact, other = compile_both(weir, text, "--precision=tf32")
+    assert "k8.f32.tf32.tf32" in read_ptx(weir, artifact) and "wgmma" not in read_ptx(weir, other)
+    assert "mma.sync" not in read_ptx(weir, artifact)
+    assert ", 0 taken" in weir.run("verify", artifact)
+    if ptxas.PTXAS:
+        ptxas.assemble_artifact(artifact, weir.folder)
+    random = numpy.random.default_rng(1)
+    factors = [random.standard_normal(shape).astype(numpy.float32) for shape in shapes]
+    for factor in factors:  # ties, of which half are rounded up
+        factor.view(numpy.uint32)[..., ::2] = factor.view(numpy.uint32)[..., ::2] & 0xFFFFE000 | 0x1000
+    save_file(dict(zip(("arg0", "arg1"), factors)), weir.folder / "in.safetensors")
+    weir.run("run", artifact, "--device=sim", f"--input={weir.folder}/in.safetensors",
+             f"--output={weir.folder}/out.safetensors")
+    [found] = load_file(weir.folder / "out.safetensors").values()
+    a, b = (round_to_tf32(factor).astype(numpy.float64) for factor in factors)
+    bound = sizes[3] * 2.0**-24 * (abs(a) @ abs(b).swapaxes(1, 2))
+    assert (abs(found - a @ b.swapaxes(1, 2)) <= bound).all()
+
+
+@pytest.mark.parametrize("form", ["nn", "tn", "tt"])
+def test_tf32_is_not_transposed(weir, form):
+    """The instruction takes factors of tf32 along the products alone; others are added by mma.sync."""
+    artifact, _ = compile_both(weir, make_product(form, 1, 256, 256, 224)[0], "--precision=tf32")
+    assert "wgmma" not in read_ptx(weir, artifact) and "mma.sync" in read_ptx(weir, artifact)
 
 
 def test_prologues_and_short_sums_stay(weir):
@@ -82,7 +121,7 @@ def test_order_cannot_be_left_out(weir, pattern, change, count):
     refuse(weir, artifact, edit)
 
 
-# Boxes of fewer or more rows than the code expects bytes of; and a tensor that no file may state.
+# Boxes of fewer or more rows than the code expects bytes of; a tensor that no file may state.
 @pytest.mark.parametrize("key, at, value, status", [("box", 0, 64, 1), ("box", 0, 256, 1), ("shape", 0, 1 << 20, 2)],
                          ids=["short-box", "long-box", "beyond-the-operand"])
 def test_tensor_maps_are_checked(weir, key, at, value, status):

@@ -134,6 +134,19 @@ def test_barriers_of_matrices(weir, stages):
     assert not wrong, "\n".join(wrong)
 
 
+def test_copies_of_boxes(weir):
+    """Slabs that TMA brings for wgmma: what counts their bytes, waits for them, or orders who reads them."""
+    profile = weir.folder / "gpu.json"
+    profile.write_text(json.dumps({"like": "sm_90a", "name": "changed", "units": 1}))
+    artifact = weir.compile_text(make_half_graph("nt", "bf16", 1, 64, 64, 320), "a", f"--target=cuda:{profile}")
+    kinds = {"drop-phase-wait", "turn-phase-wait", "expect-fewer", "drop-box", "drop-code-barrier", "drop-guard",
+             "drop-proxy-fence"}
+    mutants = judge(BIN, artifact, weir.folder, most=3, kinds=kinds)
+    assert {(mutant.kind, mutant.is_of) for mutant in mutants} >= {(kind, "behavior") for kind in kinds}
+    wrong = [str(mutant) for mutant in mutants if not mutant.is_right()]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.skipif(not ptxas.PTXAS, reason="no ptxas")
 def test_ptx_of_mutants_is_assembled(weir):
     left = CODE["cuda"] | {"renumber-code-barrier"}

@@ -163,6 +163,24 @@ def test_memory_is_linear(measure, name):
 
 
 @needs_jax
+def test_gradient_of_a_bias(raise_):
+    """A bias of heads and positions, which samples share, as in T5: its gradient is a result of the op."""
+    def attend(q, k, v, bias):
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / 2.0 + bias
+        return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores, axis=-1), v)
+
+    q, k, v = make_arguments(4, "", "float32")[:3]
+    arguments = (q, k, v, draw((1, 4, q.shape[1], k.shape[1])))
+    both = jax.value_and_grad(lambda *values: (attend(*values) ** 2).sum(), argnums=(0, 1, 2, 3))
+    assert raise_(weir.jax.export(both, *arguments)) == ["attention", "attention_vjp"]
+    with weir.jax.compile(both, *arguments, device="cpu") as program:
+        found, expected = program(*arguments), jax.jit(both)(*arguments)
+        for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            theirs = numpy.asarray(theirs)
+            assert numpy.abs(ours.numpy() - theirs).max() <= 1e-5 * numpy.abs(theirs).max()
+
+
+@needs_jax
 def test_gradients_by_weir_are_those_of_jax():
     """A training step raises the attention before it differentiates."""
     q, k, v, mask = make_arguments(2, "m", "float32")

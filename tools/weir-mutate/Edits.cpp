@@ -464,6 +464,7 @@ static bool changesCode(const Mutant &mutant) {
   const std::string &kind = mutant.kind;
   return kind.find("-code-") != kind.npos || kind.find("-copy-") != kind.npos ||
          kind.find("-product-") != kind.npos || kind == "drop-proxy-fence" ||
+         kind.find("-phase-") != kind.npos || kind == "expect-fewer" || kind == "drop-box" ||
          kind.ends_with("-store") || kind == "make-noncoherent" || kind == "cut-shuffle-mask";
 }
 

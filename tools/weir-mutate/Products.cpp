@@ -16,7 +16,6 @@ using namespace weir;
 using namespace weir::mutate;
 using namespace weir::spv;
 
-static constexpr int64_t lineBytes = 128, runBytes = 16;
 static constexpr uint32_t allLanes = ~0u;
 
 /// Finds the results of products, what is taken out of them, and phis of these.
@@ -55,11 +54,11 @@ void Tracer::checkSums(const Instruction &instruction) {
 /// Returns where 16 bytes of a factor are. Of `isTransposed`, neighbours are elements of one term:
 /// rows of the first factor or columns of the second. Otherwise they are terms of one element.
 static int64_t getRun(int64_t begin, int64_t leading, int64_t stride, bool isTransposed,
-                      int64_t element, int64_t term) {
+                      int64_t element, int64_t term, int64_t bytes) {
   const int64_t at = isTransposed
                          ? begin + element / 64 * leading + term / 8 * stride +
                                term % 8 * lineBytes + element % 64 * 2
-                         : begin + element / 8 * stride + element % 8 * lineBytes + term * 2;
+                         : begin + element / 8 * stride + element % 8 * lineBytes + term * bytes;
   return at ^ (at / lineBytes % 8 * runBytes);
 }
 
@@ -71,6 +70,7 @@ void Tracer::beginProduct(const Instruction &instruction) {
     return int64_t(*number);
   };
   const std::string &name = module.getString(instruction.operands[2]);
+  const int64_t bytes = name.find(".tf32.") != name.npos ? 4 : 2;
   const std::string rows = "m64n";
   int64_t columns = 0;
   std::from_chars(name.data() + name.find(rows) + rows.size(), name.data() + name.size(), columns);
@@ -90,10 +90,10 @@ void Tracer::beginProduct(const Instruction &instruction) {
     const int64_t first = side == 0 ? invocation / subgroupSize % 4 * 16 : 0;
     const int64_t last = side == 0 ? first + 16 : columns;
     for (int64_t element = first; element < last; element += isTransposed ? 8 : 1)
-      for (int64_t term = 0; term < 16; term += isTransposed ? 1 : 8) {
+      for (int64_t term = 0; term < 32 / bytes; term += isTransposed ? 1 : runBytes / bytes) {
         Pointer run = pointer;
         run.offset = getRun(pointer.offset, get(3 + 2 * side), get(4 + 2 * side), isTransposed,
-                            element, term);
+                            element, term, bytes);
         note(instruction, run, runBytes, /*isWrite=*/false);
         flight.accesses.push_back(accesses.back());
       }

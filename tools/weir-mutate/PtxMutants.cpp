@@ -49,6 +49,7 @@ private:
   void readLines();
   void changeBarrier(const Line &line);
   void changeWait(const Line &line, const std::string &what);
+  void changePhaseWait(size_t number);
   void cutMask(const Line &line);
   void changeStore(const Line &line);
   void changeGuard(size_t number);
@@ -133,6 +134,20 @@ void PtxChanger::changeWait(const Line &line, const std::string &what) {
   add("drop-" + what + "-wait", line, "is gone", {line.begin, line.end + 1, ""});
   add("weaken-" + what + "-wait", line, "leaves one more group on its way",
       {place(line.operands), line.end, std::to_string(groups + 1)});
+}
+
+/// Removes a wait for a phase of an mbarrier, a loop of two lines, and lets it wait for another
+/// one.
+void PtxChanger::changePhaseWait(size_t number) {
+  const Line &line = lines[number];
+  const size_t comma = line.operands.rfind(',');
+  if (number + 1 == lines.size() || !lines[number + 1].name.starts_with("bra") ||
+      comma == line.operands.npos)
+    return;
+  const bool isOdd = trim(line.operands.substr(comma + 1)) == "1";
+  add("drop-phase-wait", line, "is gone", {line.begin, lines[number + 1].end + 1, ""});
+  add("turn-phase-wait", line, "waits for the other parity",
+      {place(line.operands) + comma + 1, line.end, isOdd ? " 0" : " 1"});
 }
 
 /// Takes a lane out of a shuffle's mask, another one for each shuffle.
@@ -233,6 +248,13 @@ std::vector<CodeChange> PtxChanger::list() {
       add("drop-product-fence", line, "is gone", {line.begin, line.end + 1, ""});
     if (line.name.starts_with("fence.proxy.async"))
       add("drop-proxy-fence", line, "is gone", {line.begin, line.end + 1, ""});
+    if (line.name.starts_with("mbarrier.try_wait.parity"))
+      changePhaseWait(i);
+    if (line.name.starts_with("mbarrier.arrive.expect_tx"))
+      add("expect-fewer", line, "expects 1024 bytes",
+          {place(line.operands) + line.operands.rfind(',') + 1, line.end, " 1024"});
+    if (line.name.starts_with("cp.async.bulk.tensor"))
+      add("drop-box", line, "is gone", {line.begin, line.end + 1, ""});
     if (line.name.starts_with("shfl.sync."))
       cutMask(line);
     if (line.name.starts_with("ld.global.") && !line.name.starts_with("ld.global.nc"))

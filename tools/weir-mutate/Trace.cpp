@@ -101,19 +101,23 @@ void Tracer::note(const Instruction &instruction, const Pointer &pointer, int64_
   const bool isBuffer = pointer.kind == Pointer::Kind::Buffer;
   bool isEarly = instruction.op == Op::Load && instruction.operands.size() > 1 &&
                  instruction.operands[1] & MemoryOperand::ReadOnly;
-  for (const std::vector<Flight> *of : {&flights, &products})
+  for (const std::vector<Flight> *of : {&flights, &products, &tiles})
     for (const Flight &flight : *of)
       for (const ByteAccess &other : flight.accesses)
         if ((isWrite || other.isWrite) && other.object == pointer.object &&
             other.begin < pointer.offset + bytes && pointer.offset < other.end)
           report(describe(instruction) + " touches bytes of a " +
-                 (of == &flights ? "copy" : "product") + " that its invocation has not waited for");
+                 (of == &products ? "product" : "copy") +
+                 " that its invocation has not waited for");
   if (isWrite && !isBuffer)
     unshown.push_back(accesses.size());
   accesses.push_back({pointer.object, pointer.offset, pointer.offset + bytes, isWrite, isEarly,
                       isBuffer ? storagePhase : memoryPhase,
                       hasWarpBarriers ? invocation / subgroupSize : 0, warpPhase, invocation,
-                      number++, instruction.op == Op::GroupMatrix, isWrite ? UINT32_MAX : 0});
+                      number++,
+                      instruction.op == Op::GroupMatrix ||
+                          (instruction.op == Op::CopyTile && !isBuffer && !isWrite),
+                      isWrite ? UINT32_MAX : 0});
   ++result.accesses;
   if (!isText)
     return;
@@ -240,7 +244,7 @@ void Tracer::meet(const Instruction &instruction) {
                 (semantics & (AcquireRelease | SequentiallyConsistent));
   storagePhase += orders && semantics & UniformMemory;
   memoryPhase += orders && semantics & WorkgroupMemory;
-  for (std::vector<Flight> *of : {&flights, &products})
+  for (std::vector<Flight> *of : {&flights, &products, &tiles})
     for (Flight &flight : *of)
       for (ByteAccess touch : flight.accesses) {
         touch.phase = touch.object < result.bindings ? storagePhase : memoryPhase;
@@ -327,6 +331,12 @@ void Tracer::step(const Instruction &instruction) {
     return meet(instruction);
   case Op::CopyAsync:
     return beginCopy(instruction);
+  case Op::CopyTile:
+    return beginTile(instruction);
+  case Op::MBarrierInit:
+  case Op::MBarrierExpect:
+  case Op::MBarrierWait:
+    return orderTiles(instruction);
   case Op::GroupMatrix:
     return beginProduct(instruction);
   case Op::ConvertUToPtr:
@@ -362,6 +372,8 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
   barriers.clear();
   flights.clear();
   products.clear();
+  tiles.clear();
+  phases.clear();
   unshown.clear();
   hasFence = false;
   own.clear();
@@ -394,6 +406,10 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
     before = here.label;
     switch (last.op) {
     case Op::Return:
+      if (!tiles.empty())
+        report("invocation " + std::to_string(index) +
+               " ends before it has waited for a copy of a "
+               "box");
       return;
     case Op::Branch:
       block = here.successors[0];
@@ -461,6 +477,7 @@ static auto getPlace(const Touch &touch) {
 Trace Tracer::run() {
   uint64_t workgroups = uint64_t(grid[0]) * grid[1] * grid[2];
   for (uint64_t group = 0; group < workgroups; ++group) {
+    owners.clear();
     for (uint32_t index = 0; index < size; ++index) {
       if (index % subgroupSize == 0)
         meetings.assign(std::min(subgroupSize, size - index), {});

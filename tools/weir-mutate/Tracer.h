@@ -13,6 +13,9 @@
 
 namespace weir::mutate {
 
+/// Bytes of a line of a slab, and of the runs that are exchanged in it.
+inline constexpr int64_t lineBytes = 128, runBytes = 16;
+
 using spv::EntryPoint;
 using spv::Id;
 using spv::Instruction;
@@ -98,6 +101,11 @@ private:
   bool orderCopies(const Instruction &instruction);
   void beginProduct(const Instruction &instruction);
   bool orderProducts(const Instruction &instruction);
+  int64_t getNumber(const Instruction &instruction, size_t operand);
+  Pointer getTarget(const Instruction &instruction, size_t operand, Pointer::Kind kind);
+  void beginTile(const Instruction &instruction);
+  std::pair<uint32_t, int64_t> useMBarrier(const Instruction &instruction, size_t operand);
+  void orderTiles(const Instruction &instruction);
   void findSums();
   void checkSums(const Instruction &instruction);
   void noteAll(uint32_t workgroup);
@@ -149,12 +157,23 @@ private:
     std::vector<ByteAccess> accesses;
     uint64_t groups = 0;
     std::vector<size_t> noted = {}; ///< its writes among the workgroup's accesses
+    /// Of a copy of a box: the mbarrier that counts its bytes, by its object and place there.
+    std::optional<std::pair<uint32_t, int64_t>> mbarrier = std::nullopt;
   };
   std::vector<Flight> flights;
   std::vector<Flight> products; ///< products of matrices that it has not waited for
-  std::set<Id> sums;            ///< results of products and phis of them
-  bool hasFence = false;        ///< whether a wgmma.fence is behind its last wait for products
-  std::vector<size_t> unshown;  ///< its writes among the accesses that products do not see
+  std::vector<Flight> tiles;    ///< boxes whose phase it has not waited for
+  /// An mbarrier as the current invocation finds it.
+  struct Phase {
+    uint64_t waits = 0; ///< phases that it has waited for
+    bool isOpen = false;
+    int64_t left = 0; ///< bytes that it expects and has not begun to copy
+  };
+  std::map<std::pair<uint32_t, int64_t>, Phase> phases;
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> owners; ///< who made the workgroup's mbarriers
+  std::set<Id> sums;                                       ///< results of products and phis of them
+  bool hasFence = false;       ///< whether a wgmma.fence is behind its last wait for products
+  std::vector<size_t> unshown; ///< its writes among the accesses that products do not see
   struct Range {
     Touch touch;
     int64_t end;

@@ -292,6 +292,15 @@ func.func @group_product_c4_offset(%a: !s, %sums: vector<32xf32>, %i: index) -> 
 
 // -----
 
+func.func @group_product_c5_words(%a: memref<4096xf32>, %sums: vector<32xf32>, %i: index) -> vector<32xf32> {
+  // expected-error @below {{transposes a factor of f32}}
+  %r = schedule.group_product %sums, %a[%i], %a[%i]
+    {strides = array<i64: 16, 1024, 16, 1024>, transposesColumns} : memref<4096xf32>, memref<4096xf32>, vector<32xf32>
+  return %r : vector<32xf32>
+}
+
+// -----
+
 !s = memref<8192xbf16, #gpu.address_space<workgroup>>
 !m = memref<4xi64, #gpu.address_space<workgroup>>
 
@@ -323,6 +332,18 @@ func.func @tile_copy_c3_line(%a: memref<65536xbf16>, %s: !s, %m: !m, %i: index) 
   // expected-error @below {{has lines of 32 elements, expected 64}}
   schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 256>, box = array<i64: 64, 32>}
     : memref<65536xbf16>, !s, !m
+  return
+}
+
+// -----
+
+!s = memref<8192xbf16, #gpu.address_space<workgroup>>
+!m = memref<4xi64, #gpu.address_space<workgroup>>
+
+func.func @tile_copy_c3_words(%a: memref<65536xf32>, %s: memref<8192xf32>, %m: !m, %i: index) {
+  // expected-error @below {{has lines of 64 elements, expected 32}}
+  schedule.tile_copy %a[%i, %i] to %s[%i] signals %m[0] {shape = array<i64: 256, 256>, box = array<i64: 64, 64>}
+    : memref<65536xf32>, memref<8192xf32>, !m
   return
 }
 

@@ -404,12 +404,16 @@ TEST(Plan, reads_back_tensor_maps) {
                 R"("tensor_maps":[{"operand":0,"dtype":"F16","shape":[2,8],"box":[2,64]}])"),
             std::string::npos);
   EXPECT_EQ(parsePlan(printPlan(plan), "p").kernels[1].tensorMaps, plan.kernels[1].tensorMaps);
+  Plan wide = plan;
+  wide.kernels[1].tensorMaps = {{0, "F32", {2, 4}, {2, 32}}};
+  EXPECT_EQ(parsePlan(printPlan(wide), "p").kernels[1].tensorMaps, wide.kernels[1].tensorMaps);
   auto refuse = [&](TensorMap map, const char *why) {
     Plan other = plan;
     other.kernels[1].tensorMaps = {std::move(map)};
     EXPECT_ERROR(parsePlan(printPlan(other), "p"), why);
   };
-  refuse({0, "F32", {2, 8}, {2, 64}}, "dtype");
+  refuse({0, "F64", {2, 8}, {2, 16}}, "dtype");
+  refuse({0, "F32", {2, 8}, {2, 64}}, "has lines of 256 bytes, expected 128");
   refuse({0, "F16", {8}, {64}}, "has 1 sizes, expected 2 to 5");
   refuse({0, "F16", {2, 8}, {64}}, "has 1 sizes for a shape of 2");
   refuse({0, "F16", {2, 8}, {2, 32}}, "has lines of 64 bytes, expected 128");

@@ -339,14 +339,20 @@ TEST_F(Cuda, MakesTensorMaps) {
       << log;
   EXPECT_NE(log.find("(A2, A0+256, A4+256; map A2 type 9"), log.npos) << log;
 
+  // The device rounds f32 to tf32.
+  artifact.plans[0].kernels[0].tensorMaps = {{0, "F32", {2, 4, 8}, {1, 3, 32}}};
+  ProgramHandle wide = load(artifact);
+  takeCudaLog();
+  ASSERT_EQ(WEIR_OK, invoke(wide, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  EXPECT_NE(takeCudaLog().find("map A1 type 11 swizzle 3 8/32 4@32/3 2@128/1"), std::string::npos);
+
   failCuda("cuTensorMapEncodeTiled", 1);
   ProgramHandle again = load(artifact);
   EXPECT_EQ(WEIR_FAILED, invoke(again, {x.get(), w.get()}, {y.get()}));
-  EXPECT_NE(
-      std::string(weir_last_error())
-          .find("the driver refuses the tensor map of operand 0 of kernel 'scale', 2 x 4 x 16 "
-                "elements at address "),
-      std::string::npos)
+  EXPECT_NE(std::string(weir_last_error())
+                .find("the driver refuses the tensor map of operand 0 of kernel 'scale', 2 x 4 x 8 "
+                      "elements at address "),
+            std::string::npos)
       << weir_last_error();
   failCuda("", 0);
 }
