@@ -186,6 +186,11 @@ def data_parallel(steps=3, microbatches=1, reference=False, batches=None, parall
     return found
 
 
+def train_all(cases):
+    """Does data_parallel with the options of each case."""
+    return {name: data_parallel(**options) for name, options in cases.items()}
+
+
 def train_alone(steps, count, options):
     """Trains in this process, by accumulating the batches of all ranks in their order."""
     step = compile_step(**options | {"accumulate": count > 1})

@@ -1,6 +1,5 @@
 """Stages of a pipeline that Weir computes, under the schedules of torch.distributed.pipelining."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
