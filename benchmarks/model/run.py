@@ -25,7 +25,7 @@ ROWS = ("layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp", "softmax", "
         "cross_entropy_vjp", "gelu_bias", "gelu_bias_vjp")
 BYTES = {"f32": 4, "bf16": 2, "i64": 8}
 # Code for a device, by the name of its model.
-PROFILES = {"h100": "sm_90", "h200": "sm_90"}
+PROFILES = {"h100": "sm_90a", "h200": "sm_90a"}
 GPT2 = {"layers": 6, "vocabulary": 32768}
 
 MATRIX = 4096 * 4096 * 4
@@ -169,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("kernels", "cases", "published"))
     parser.add_argument("--model", default="h100", help="several, separated by commas, with cases")
-    parser.add_argument("--profile", help="of all models; else sm_90 for h100 and h200, sm_80 for others")
+    parser.add_argument("--profile", help="of all models; else sm_90a for h100 and h200, sm_80 for others")
     parser.add_argument("--weir", default=ROOT / "build/release/bin/weir")
     parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--only", default="", help="cases whose name has this")
