@@ -67,12 +67,13 @@ def artifacts(tmp_path_factory):
     weir = Weir(tmp_path_factory.mktemp("check"))
     sources = {path.stem: [path] for path in sorted(weir.examples.glob("*.mlir"))}
     sources["mlp"] = [weir.examples / "mlp/mlp.mlir", "--target=vulkan,cuda"]
+    sources["pieces"] = [weir.examples / "mlp/mlp.mlir", "--train=sgd:mlp_loss", "--pieces"]
     sources["packed"] = [write_packed(weir, 12, 12), "--start-from=dispatches"]
     texts = {"step": LOSS, "cache": CACHE, "case3": make_case3(4, 24, 48)} | {f"graph{s}": make_graph(s) for s in GRAPHS}
     for name, text in texts.items():
         source = weir.folder / f"{name}.mlir"
         source.write_text(text)
-        sources[name] = [source] + ["--train=momentum:loss", "--pieces"] * (name == "step")
+        sources[name] = [source] + ["--train=momentum:loss"] * (name == "step")
     for name, (source, *flags) in sources.items():
         weir.run("compile", source, "-o", f"{name}.weir", *flags)
     return {name: weir.folder / f"{name}.weir" for name in sources}
@@ -132,25 +133,25 @@ def test_both_say_the_same_of_edits(artifacts, tmp_path):
 
 
 @pytest.mark.parametrize("edit_parts, claim", [
-    (lambda parts: parts[0].__setitem__(4, parts[0][4] + 1), "parts"),
-    (lambda parts: parts[0].__setitem__(4, parts[0][4] - 1), "parts"),
-    (lambda parts: parts.append(["other", *parts[0][1:]]), "parts"),
-    (lambda parts: parts[0].__setitem__(1, 0), "ranges"),
-    (lambda parts: parts[0].__setitem__(3, parts[0][3] + 4), "ranges"),
-    (lambda parts: parts.append(parts[0]), "ranges"),
+    (lambda parts, last: last.__setitem__(4, last[4] + 1), "parts"),
+    (lambda parts, last: last.__setitem__(4, last[4] - 1), "parts"),
+    (lambda parts, last: parts.append(["other", *last[1:]]), "parts"),
+    (lambda parts, last: last.__setitem__(1, 0), "ranges"),
+    (lambda parts, last: last.__setitem__(3, 1 << 30), "ranges"),
+    (lambda parts, last: parts.append(last), "ranges"),
 ], ids=["late", "early", "overlap", "result", "beyond", "name"])
 def test_parts_of_results(artifacts, tmp_path, edit_parts, claim):
-    documents, rest = read_documents(artifacts["step"])
-    plan = documents["plan/vulkan/loss.grad.json"]
-    [[name, result, begin, count, wave]] = plan["parts"]
-    assert (name, result, begin, count) == ("w", 1, 0, 256) and wave > 0
-    edit_parts(plan["parts"])
+    documents, rest = read_documents(artifacts["pieces"])
+    plan = documents["plan/vulkan/mlp_loss.grad.json"]
+    last = max(plan["parts"], key=lambda part: part[4])
+    assert last[4] > min(plan["parts"], key=lambda part: part[4])[4] > 0
+    edit_parts(plan["parts"], last)
     write_documents(tmp_path / "a.weir", documents, rest)
     for verdict in ask_verify(tmp_path / "a.weir"), ask_check(tmp_path / "a.weir"):
         if claim == "ranges":
             assert is_refused(verdict)
         else:
-            assert not verdict["loss.grad", "vulkan", "parts"] and verdict["loss.grad", "vulkan", "contents"]
+            assert not verdict["mlp_loss.grad", "vulkan", "parts"] and verdict["mlp_loss.grad", "vulkan", "contents"]
 
 
 def test_claims_are_those_of_the_page(artifacts):

@@ -323,6 +323,9 @@ def _split(model: nn.Module, split_points: Sequence[str], args: tuple, kwargs: M
         if name not in modules or not name:
             raise ExportError(f"there is no submodule {name!r} to begin a stage with; name one of "
                               f"{', '.join(sorted(filter(None, modules))[:5])}...")
+        if others := [other for other, module in modules.items() if module is modules[name] and other != name]:
+            raise ExportError(f"{name} and {others[0]} are one module, whose state would be that of several stages; split "
+                              "where a module is called once")
     if len(set(split_points)) < len(split_points):
         raise ExportError("a split point is named twice; name each once")
     # PyTorch marks a split by another `forward`, which the module is not to keep.
