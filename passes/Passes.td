@@ -702,12 +702,12 @@ def FormSegmentsPass : Pass<"weir-form-segments", "mlir::func::FuncOp"> {
 
     Gives: a sort, a scan, a search and an op that reads their results in place of each reduction
     whose choice compares a number, which depends on the update and perhaps on other dimensions of
-    the result, with the number of the row; if the comparisons of all rows with all updates, 64 of
+    the result, with the number of the row; if the comparisons of all rows with all updates, 16 of
     which count as one step, are more than the steps of the sort, of the search and of the scan.
-    Other conditions of the choice may depend on what the number depends on. Where there are fewer
-    than 64 other elements for each row, the scan is in chunks, and what a segment has in the chunks
-    before is combined with the rest: so a sum's bits depend on the shape alone, but are not those
-    of the reduction.
+    Other conditions of the choice may depend on what the number depends on. Where there are few
+    other elements for each row, the scan is in chunks, and what a segment has in the chunks before
+    is combined with the rest: so a sum's bits depend on the shape alone, but are not those of the
+    reduction.
 
     Never: touches a reduction of few updates, or whose terms depend on the row.
 

@@ -136,12 +136,12 @@ SmallVector<Value> Sorter::compute(ArrayRef<int64_t> ranges, unsigned reduced, V
                                    ValueRange inits, SmallVector<AffineMap> maps, Body body) {
   SmallVector<utils::IteratorType> kinds(ranges.size() - reduced, utils::IteratorType::parallel);
   kinds.resize(ranges.size(), utils::IteratorType::reduction);
-  auto generic = linalg::GenericOp::create(
-      builder, TypeRange(inits), inputs, inits, maps, kinds,
-      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
-        ImplicitLocOpBuilder b(loc, inner);
-        linalg::YieldOp::create(b, body(b, arguments));
-      });
+  auto generic =
+      linalg::GenericOp::create(builder, TypeRange(inits), inputs, inits, maps, kinds,
+                                [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+                                  ImplicitLocOpBuilder b(loc, inner);
+                                  linalg::YieldOp::create(b, body(b, arguments));
+                                });
   return llvm::to_vector_of<Value>(generic.getResults());
 }
 
@@ -162,7 +162,8 @@ Value Sorter::isBefore(ImplicitLocOpBuilder &b, ValueRange one, ValueRange other
     Value less = isLess(mine, its);
     if (before) {
       Value isMore = isLess(its, mine);
-      Value isNotMore = arith::XOrIOp::create(b, isMore, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
+      Value isNotMore =
+          arith::XOrIOp::create(b, isMore, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
       less = arith::OrIOp::create(b, less, arith::AndIOp::create(b, isNotMore, before));
     }
     before = less;
@@ -264,35 +265,36 @@ Value Sorter::makeKey(Value source, int64_t count, int64_t length) {
 
 /// Cuts rows into runs and sorts these, by comparing all pairs of a run.
 Runs Sorter::sortRuns(int64_t count, int64_t length) {
-  SmallVector<Value> keys = llvm::map_to_vector(
-      op.getKeys(), [&](Value key) { return makeKey(key, count, length); });
+  SmallVector<Value> keys =
+      llvm::map_to_vector(op.getKeys(), [&](Value key) { return makeKey(key, count, length); });
   SmallVector<Value> pairs(keys);
   llvm::append_range(pairs, keys);
   SmallVector<AffineMap> maps(keys.size(), map(4, {0, 1, 2}));
   maps.append(keys.size(), map(4, {0, 1, 3}));
   maps.push_back(map(4, {0, 1, 2}));
-  Value rank = compute({rows, count, length, length}, 1, pairs, splat({rows, count, length}, 0),
-                       maps, [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                         Value isEarlier = compare(b, arith::CmpIPredicate::ult, loop(b, 3), loop(b, 2));
-                         ValueRange mine = in.take_front(keys.size());
-                         ValueRange its = in.slice(keys.size(), keys.size());
-                         Value isBehind = isBefore(b, its, mine, isEarlier);
-                         Value one = arith::ExtUIOp::create(b, index(), isBehind);
-                         return {add(b, in.back(), one)};
-                       })
-                   .front();
+  Value rank =
+      compute({rows, count, length, length}, 1, pairs, splat({rows, count, length}, 0), maps,
+              [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                Value isEarlier = compare(b, arith::CmpIPredicate::ult, loop(b, 3), loop(b, 2));
+                ValueRange mine = in.take_front(keys.size());
+                ValueRange its = in.slice(keys.size(), keys.size());
+                Value isBehind = isBefore(b, its, mine, isEarlier);
+                Value one = arith::ExtUIOp::create(b, index(), isBehind);
+                return {add(b, in.back(), one)};
+              })
+          .front();
   Runs runs;
   runs.count = count;
   runs.length = std::min(length, kept);
   SmallVector<int64_t> shape = {rows, count, runs.length};
   Value place = compute({rows, count, runs.length, length}, 1, {rank}, splat(shape, 0),
-                       {map(4, {0, 1, 3}), map(4, {0, 1, 2})},
-                       [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                         Value isIt = compare(b, arith::CmpIPredicate::eq, in[0], loop(b, 2));
-                         Value its = select(b, isIt, loop(b, 3), number(b, 0));
-                         return {add(b, in.back(), its)};
-                       })
-                   .front();
+                        {map(4, {0, 1, 3}), map(4, {0, 1, 2})},
+                        [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                          Value isIt = compare(b, arith::CmpIPredicate::eq, in[0], loop(b, 2));
+                          Value its = select(b, isIt, loop(b, 3), number(b, 0));
+                          return {add(b, in.back(), its)};
+                        })
+                    .front();
   if (count == 1) {
     runs.order = place;
     return runs;
@@ -319,34 +321,35 @@ Value Sorter::findStarts(const Runs &runs, int64_t chunks, int64_t ofChunk) {
   SmallVector<int64_t> shape = {rows, pairs, chunks};
   int64_t steps = llvm::Log2_64_Ceil(length + 1);
   AffineMap kept = map(4, {0, 1, 2});
-  return compute(
-             {rows, pairs, chunks, steps}, 1, empty(steps, index()),
-             {splat(shape, 0), splat(shape, length)}, {map(4, {3}), kept, kept},
-             [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
-               Value low = in[1], high = in[2], last = number(b, length - 1);
-               Value middle = arith::ShRUIOp::create(b, add(b, low, high), number(b, 1));
-               // Of the merged elements before the chunk, the right run has `other` + 1 if the
-               // left one has `middle`.
-               Value before = scale(b, loop(b, 2), ofChunk);
-               Value other = arith::SubIOp::create(b, add(b, before, number(b, -1)), middle);
-               Value row = linalg::IndexOp::create(b, 0), left = scale(b, loop(b, 1), 2);
-               Value right = add(b, left, number(b, 1));
-               auto clamp = [&](Value place) -> Value {
-                 return arith::MinUIOp::create(b, place, last);
-               };
-               SmallVector<Value> ofLeft = read(b, runs.keys, {row, left, clamp(middle)});
-               SmallVector<Value> ofRight = read(b, runs.keys, {row, right, clamp(other)});
-               Value no = arith::ConstantIntOp::create(b, b.getI1Type(), 0);
-               Value yes = arith::ConstantIntOp::create(b, b.getI1Type(), 1);
-               Value rightIsFirst = isBefore(b, ofRight, ofLeft);
-               Value takesMore = select(b, rightIsFirst, no, yes);
-               takesMore = select(b, compare(b, arith::CmpIPredicate::sgt, other, last), yes, takesMore);
-               takesMore = select(b, compare(b, arith::CmpIPredicate::slt, other, number(b, 0)), no, takesMore);
-               Value isOpen = compare(b, arith::CmpIPredicate::slt, low, high);
-               Value raises = arith::AndIOp::create(b, isOpen, takesMore);
-               return {select(b, raises, add(b, middle, number(b, 1)), low),
-                       select(b, takesMore, high, arith::MinUIOp::create(b, middle, high))};
-             })
+  return compute({rows, pairs, chunks, steps}, 1, empty(steps, index()),
+                 {splat(shape, 0), splat(shape, length)}, {map(4, {3}), kept, kept},
+                 [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Value low = in[1], high = in[2], last = number(b, length - 1);
+                   Value middle = arith::ShRUIOp::create(b, add(b, low, high), number(b, 1));
+                   // Of the merged elements before the chunk, the right run has `other` + 1 if the
+                   // left one has `middle`.
+                   Value before = scale(b, loop(b, 2), ofChunk);
+                   Value other = arith::SubIOp::create(b, add(b, before, number(b, -1)), middle);
+                   Value row = linalg::IndexOp::create(b, 0), left = scale(b, loop(b, 1), 2);
+                   Value right = add(b, left, number(b, 1));
+                   auto clamp = [&](Value place) -> Value {
+                     return arith::MinUIOp::create(b, place, last);
+                   };
+                   SmallVector<Value> ofLeft = read(b, runs.keys, {row, left, clamp(middle)});
+                   SmallVector<Value> ofRight = read(b, runs.keys, {row, right, clamp(other)});
+                   Value no = arith::ConstantIntOp::create(b, b.getI1Type(), 0);
+                   Value yes = arith::ConstantIntOp::create(b, b.getI1Type(), 1);
+                   Value rightIsFirst = isBefore(b, ofRight, ofLeft);
+                   Value takesMore = select(b, rightIsFirst, no, yes);
+                   takesMore = select(b, compare(b, arith::CmpIPredicate::sgt, other, last), yes,
+                                      takesMore);
+                   takesMore = select(b, compare(b, arith::CmpIPredicate::slt, other, number(b, 0)),
+                                      no, takesMore);
+                   Value isOpen = compare(b, arith::CmpIPredicate::slt, low, high);
+                   Value raises = arith::AndIOp::create(b, isOpen, takesMore);
+                   return {select(b, raises, add(b, middle, number(b, 1)), low),
+                           select(b, takesMore, high, arith::MinUIOp::create(b, middle, high))};
+                 })
       .front();
 }
 
@@ -360,7 +363,8 @@ Runs Sorter::merge(const Runs &runs) {
   while (merged.length % ofChunk != 0)
     --ofChunk;
   int64_t chunks = merged.length / ofChunk;
-  SmallVector<int64_t> shape = {rows, merged.count, chunks, ofChunk}, starts = {rows, merged.count, chunks};
+  SmallVector<int64_t> shape = {rows, merged.count, chunks, ofChunk},
+                       starts = {rows, merged.count, chunks};
   Value start = chunks == 1 ? splat(starts, 0) : findStarts(runs, chunks, ofChunk);
 
   SmallVector<Value> inits = llvm::map_to_vector(
@@ -368,8 +372,8 @@ Runs Sorter::merge(const Runs &runs) {
   inits.append({empty(shape, index()), start});
   SmallVector<AffineMap> maps(inits.size() - 1, builder.getMultiDimIdentityMap(4));
   maps.push_back(map(4, {0, 1, 2}));
-  SmallVector<Value> results = compute(
-      shape, 1, {}, inits, maps, [&](ImplicitLocOpBuilder &b, ValueRange in) {
+  SmallVector<Value> results =
+      compute(shape, 1, {}, inits, maps, [&](ImplicitLocOpBuilder &b, ValueRange in) {
         // `taken` elements of the left run are merged, the others are of the right one.
         Value taken = in.back(), last = number(b, length - 1);
         Value place = add(b, scale(b, loop(b, 2), ofChunk), loop(b, 3));
@@ -388,8 +392,8 @@ Runs Sorter::merge(const Runs &runs) {
         for (auto [one, two] : llvm::zip_equal(ofLeft, ofRight))
           made.push_back(select(b, takesRight, two, one));
         Value run = select(b, takesRight, right, left);
-        llvm::append_range(
-            made, read(b, runs.order, {row, run, select(b, takesRight, inRight, inLeft)}));
+        llvm::append_range(made,
+                           read(b, runs.order, {row, run, select(b, takesRight, inRight, inLeft)}));
         made.push_back(select(b, takesRight, taken, add(b, taken, number(b, 1))));
         return made;
       });
@@ -416,8 +420,8 @@ Value Sorter::run() {
     SmallVector<OpFoldResult> zeros(3, builder.getIndexAttr(0)), ones(3, builder.getIndexAttr(1));
     SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(rows), builder.getIndexAttr(1),
                                        builder.getIndexAttr(wanted)};
-    order = tensor::ExtractSliceOp::create(builder, RankedTensorType::get({rows, 1, wanted}, index()),
-                                           order, zeros, sizes, ones);
+    order = tensor::ExtractSliceOp::create(
+        builder, RankedTensorType::get({rows, 1, wanted}, index()), order, zeros, sizes, ones);
   }
   return reshape(order, type.getShape());
 }

@@ -62,11 +62,13 @@ private:
   Value accumulator; ///< of the reduction's body
   TypedAttr neutral;
   Term start, update;
-  Term named;                           ///< the row that an update names
-  SmallVector<std::pair<Term, bool>> conditions; ///< that an update is written if they have this value
-  SmallVector<int64_t> walked;          ///< the variables that number the updates
-  int64_t place = 0;                    ///< the variable of the rows
-  SmallVector<unsigned> batches, columns; ///< dimensions of the result, by whether names depend on them
+  Term named; ///< the row that an update names
+  SmallVector<std::pair<Term, bool>>
+      conditions;              ///< that an update is written if they have this value
+  SmallVector<int64_t> walked; ///< the variables that number the updates
+  int64_t place = 0;           ///< the variable of the rows
+  SmallVector<unsigned> batches,
+      columns; ///< dimensions of the result, by whether names depend on them
   int64_t rows = 0, updates = 0;
   int64_t chunks = 1, length = 0; ///< of the sorted updates, which the scan walks apart
   DenseMap<int64_t, Value> at;    ///< the values of variables where code is written
@@ -91,14 +93,15 @@ private:
   SmallVector<Value> getIndices(Builder &b, unsigned count, unsigned first = 0);
   Value combineValues(Builder &b, Value before, Value value);
   SmallVector<Value> compute(ArrayRef<int64_t> ranges, bool walksLast, ValueRange inits,
-                             ArrayRef<AffineMap> maps, Body body);
+                             ArrayRef<AffineMap> maps, Body body, ValueRange read = {});
   Value splat(ArrayRef<int64_t> shape, TypedAttr value);
   Value createNames();
   Value createSorted(Value names, Value order);
   Value createSums(Value sorted, Value order);
   Value createTotals(Value sorted, Value sums);
   Value createEnds(Value sorted);
-  Value createResult(Value sorted, Value sums, Value totals, Value ends);
+  std::pair<Value, Value> createPlaces(Value sorted, Value ends);
+  Value createResult(Value sums, Value totals, std::pair<Value, Value> places);
 };
 } // namespace
 
@@ -277,10 +280,10 @@ bool SegmentFormer::match() {
   return true;
 }
 
-/// Whether sorting takes much less than comparing each row with each update. Kernels compare many at
-/// once, and take one dispatch for it.
+/// Whether sorting takes much less than comparing each row with each update. Kernels compare many
+/// at once, and take one dispatch for it.
 bool SegmentFormer::isWorth() const {
-  constexpr double atOnce = 64, fewest = 256, largest = 1 << 30;
+  constexpr double atOnce = 16, fewest = 256, largest = 1 << 30;
   if (updates < fewest || updates > largest || rows >= largest)
     return false;
   double m = updates, n = rows, width = llvm::product_of(getSizes(columns), int64_t(1));
@@ -290,10 +293,10 @@ bool SegmentFormer::isWorth() const {
 
 /// Cuts the sorted updates into chunks, if there are few other points to keep a device busy.
 void SegmentFormer::cut() {
-  constexpr int64_t fewPoints = 64, enough = 1024, shortest = 32;
+  constexpr int64_t enough = 32768, shortest = 32;
   int64_t points = llvm::product_of(getSizes(batches), int64_t(1)) *
                    llvm::product_of(getSizes(columns), int64_t(1));
-  int64_t wanted = points >= fewPoints ? 1 : std::min(enough / points, updates / shortest);
+  int64_t wanted = std::clamp<int64_t>(enough / points, 1, updates / shortest);
   length = llvm::divideCeil(updates, wanted);
   chunks = llvm::divideCeil(updates, length);
 }
@@ -302,7 +305,8 @@ void SegmentFormer::cut() {
 // Code
 //===----------------------------------------------------------------------===//
 
-SmallVector<int64_t> SegmentFormer::getSizes(ArrayRef<unsigned> dims, ArrayRef<int64_t> more) const {
+SmallVector<int64_t> SegmentFormer::getSizes(ArrayRef<unsigned> dims,
+                                             ArrayRef<int64_t> more) const {
   SmallVector<int64_t> sizes =
       llvm::map_to_vector(dims, [&](unsigned dim) { return type.getDimSize(dim); });
   llvm::append_range(sizes, more);
@@ -319,9 +323,10 @@ Value SegmentFormer::emitCoord(Builder &b, const Coord &coord) {
       part = arith::DivUIOp::create(b, part, index(b, digit.below));
     if (digit.above != 1)
       part = arith::RemUIOp::create(b, part, index(b, digit.size));
-    number = number ? arith::AddIOp::create(
-                          b, arith::MulIOp::create(b, number, index(b, digit.size)), part)
-                    : part;
+    number =
+        number
+            ? arith::AddIOp::create(b, arith::MulIOp::create(b, number, index(b, digit.size)), part)
+            : part;
   }
   return number ? number : index(b, 0);
 }
@@ -400,9 +405,11 @@ Value SegmentFormer::combineValues(Builder &b, Value before, Value value) {
   return b.clone(*combine, mapping)->getResult(0);
 }
 
-/// Creates an op over `ranges`, the last of which it walks in order if `walksLast`.
+/// Creates an op over `ranges`, the last of which it walks in order if `walksLast`. The body gets
+/// the elements of `read`, whose maps come first, and then those that it combines.
 SmallVector<Value> SegmentFormer::compute(ArrayRef<int64_t> ranges, bool walksLast,
-                                          ValueRange inits, ArrayRef<AffineMap> maps, Body body) {
+                                          ValueRange inits, ArrayRef<AffineMap> maps, Body body,
+                                          ValueRange read) {
   SmallVector<utils::IteratorType> kinds(ranges.size(), utils::IteratorType::parallel);
   SmallVector<Value> inputs;
   SmallVector<AffineMap> all;
@@ -410,15 +417,16 @@ SmallVector<Value> SegmentFormer::compute(ArrayRef<int64_t> ranges, bool walksLa
     kinds.back() = utils::IteratorType::reduction;
     // A linalg op has the size of a loop only from an operand that the loop walks.
     inputs.push_back(tensor::EmptyOp::create(builder, ranges.back(), builder.getI32Type()));
-    all.push_back(
-        AffineMap::get(ranges.size(), 0, builder.getAffineDimExpr(ranges.size() - 1)));
+    all.push_back(AffineMap::get(ranges.size(), 0, builder.getAffineDimExpr(ranges.size() - 1)));
   }
+  unsigned skipped = inputs.size();
+  llvm::append_range(inputs, read);
   llvm::append_range(all, maps);
   auto generic = linalg::GenericOp::create(
       builder, TypeRange(inits), inputs, inits, all, kinds,
       [&](OpBuilder &inner, Location loc, ValueRange arguments) {
         Builder b(loc, inner);
-        linalg::YieldOp::create(b, body(b, arguments.drop_front(inputs.size())));
+        linalg::YieldOp::create(b, body(b, arguments.drop_front(skipped)));
       });
   return llvm::to_vector_of<Value>(generic.getResults());
 }
@@ -433,33 +441,35 @@ Value SegmentFormer::createNames() {
   SmallVector<int64_t> shape = getSizes(batches, {chunks * length});
   Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
   unsigned rank = shape.size();
-  return compute(shape, false, empty, builder.getMultiDimIdentityMap(rank),
-                 [&](Builder &b, ValueRange) -> SmallVector<Value> {
-                   setDims(b, batches, 0);
-                   Value number = linalg::IndexOp::create(b, rank - 1);
-                   setUpdate(b, arith::MinUIOp::create(b, number, index(b, updates - 1)));
-                   Value name = emit(b, named);
-                   unsigned width = name.getType().isIndex() ? 64 : name.getType().getIntOrFloatBitWidth();
-                   Value isWritten = compare(b, arith::CmpIPredicate::ult, number, index(b, updates));
-                   if (llvm::isUIntN(width, rows)) {
-                     Value end = arith::ConstantOp::create(b, b.getIntegerAttr(name.getType(), rows));
-                     isWritten = both(b, isWritten, compare(b, arith::CmpIPredicate::ult, name, end));
-                   }
-                   for (auto [condition, isTrue] : conditions) {
-                     Value holds = emit(b, condition);
-                     if (!isTrue)
-                       holds = arith::XOrIOp::create(
-                           b, holds, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
-                     isWritten = both(b, isWritten, holds);
-                   }
-                   if (name.getType().isIndex())
-                     name = toWord(b, name);
-                   else if (width > 32)
-                     name = arith::TruncIOp::create(b, b.getI32Type(), name);
-                   else if (width < 32)
-                     name = arith::ExtUIOp::create(b, b.getI32Type(), name);
-                   return {select(b, isWritten, name, word(b, rows))};
-                 })
+  return compute(
+             shape, false, empty, builder.getMultiDimIdentityMap(rank),
+             [&](Builder &b, ValueRange) -> SmallVector<Value> {
+               setDims(b, batches, 0);
+               Value number = linalg::IndexOp::create(b, rank - 1);
+               setUpdate(b, arith::MinUIOp::create(b, number, index(b, updates - 1)));
+               Value name = emit(b, named);
+               unsigned width =
+                   name.getType().isIndex() ? 64 : name.getType().getIntOrFloatBitWidth();
+               Value isWritten = compare(b, arith::CmpIPredicate::ult, number, index(b, updates));
+               if (llvm::isUIntN(width, rows)) {
+                 Value end = arith::ConstantOp::create(b, b.getIntegerAttr(name.getType(), rows));
+                 isWritten = both(b, isWritten, compare(b, arith::CmpIPredicate::ult, name, end));
+               }
+               for (auto [condition, isTrue] : conditions) {
+                 Value holds = emit(b, condition);
+                 if (!isTrue)
+                   holds = arith::XOrIOp::create(b, holds,
+                                                 arith::ConstantIntOp::create(b, b.getI1Type(), 1));
+                 isWritten = both(b, isWritten, holds);
+               }
+               if (name.getType().isIndex())
+                 name = toWord(b, name);
+               else if (width > 32)
+                 name = arith::TruncIOp::create(b, b.getI32Type(), name);
+               else if (width < 32)
+                 name = arith::ExtUIOp::create(b, b.getI32Type(), name);
+               return {select(b, isWritten, name, word(b, rows))};
+             })
       .front();
 }
 
@@ -497,35 +507,36 @@ Value SegmentFormer::createSums(Value sorted, Value order) {
     places.push_back(builder.getAffineDimExpr(loop));
   MLIRContext *context = builder.getContext();
   AffineMap all = AffineMap::getMultiDimIdentityMap(last + 1, context);
-  return compute(
-             ranges, true,
-             {tensor::EmptyOp::create(builder, stored, type.getElementType()),
-              splat(carried, neutral)},
-             {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
-             [&](Builder &b, ValueRange running) -> SmallVector<Value> {
-               setDims(b, batches, 0);
-               setDims(b, columns, first);
-               SmallVector<Value> batch = getIndices(b, batches.size());
-               Value inChunk = linalg::IndexOp::create(b, last);
-               Value chunk = linalg::IndexOp::create(b, batches.size());
-               Value number = arith::AddIOp::create(
-                   b, arith::MulIOp::create(b, chunk, index(b, length)), inChunk);
-               Value before = arith::MaxSIOp::create(b, add(b, number, -1), index(b, 0));
-               Value continues = compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, number),
-                                         extract(b, sorted, batch, before));
-               continues = both(b, continues,
-                                compare(b, arith::CmpIPredicate::ne, inChunk, index(b, 0)));
-               Value its = extract(b, order, batch, number);
-               setUpdate(b, toIndex(b, arith::MinUIOp::create(b, its, word(b, updates - 1))));
-               Value none = arith::ConstantOp::create(b, neutral);
-               Value next = combineValues(b, select(b, continues, running[1], none), emit(b, update));
-               return {next, next};
-             })
+  return compute(ranges, true,
+                 {tensor::EmptyOp::create(builder, stored, type.getElementType()),
+                  splat(carried, neutral)},
+                 {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
+                 [&](Builder &b, ValueRange running) -> SmallVector<Value> {
+                   setDims(b, batches, 0);
+                   setDims(b, columns, first);
+                   SmallVector<Value> batch = getIndices(b, batches.size());
+                   Value inChunk = linalg::IndexOp::create(b, last);
+                   Value chunk = linalg::IndexOp::create(b, batches.size());
+                   Value number = arith::AddIOp::create(
+                       b, arith::MulIOp::create(b, chunk, index(b, length)), inChunk);
+                   Value before = arith::MaxSIOp::create(b, add(b, number, -1), index(b, 0));
+                   Value continues =
+                       compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, number),
+                               extract(b, sorted, batch, before));
+                   continues = both(b, continues,
+                                    compare(b, arith::CmpIPredicate::ne, inChunk, index(b, 0)));
+                   Value its = extract(b, order, batch, number);
+                   setUpdate(b, toIndex(b, arith::MinUIOp::create(b, its, word(b, updates - 1))));
+                   Value none = arith::ConstantOp::create(b, neutral);
+                   Value next =
+                       combineValues(b, select(b, continues, running[1], none), emit(b, update));
+                   return {next, next};
+                 })
       .front();
 }
 
-/// Creates for each chunk what the last segment in it has up to its end, with what chunks before have
-/// of that: [batches, chunk, columns].
+/// Creates for each chunk what the last segment in it has up to its end, with what chunks before
+/// have of that: [batches, chunk, columns].
 Value SegmentFormer::createTotals(Value sorted, Value sums) {
   SmallVector<int64_t> carried = getSizes(batches), stored = getSizes(batches, {chunks});
   unsigned first = carried.size();
@@ -540,28 +551,30 @@ Value SegmentFormer::createTotals(Value sorted, Value sums) {
   places.push_back(builder.getAffineDimExpr(last));
   for (unsigned loop = first; loop < last; ++loop)
     places.push_back(builder.getAffineDimExpr(loop));
-  return compute(
-             ranges, true,
-             {tensor::EmptyOp::create(builder, stored, type.getElementType()),
-              splat(carried, neutral)},
-             {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
-             [&](Builder &b, ValueRange running) -> SmallVector<Value> {
-               SmallVector<Value> batch = getIndices(b, first), in = getIndices(b, last - first, first);
-               Value chunk = linalg::IndexOp::create(b, last);
-               Value begin = arith::MulIOp::create(b, chunk, index(b, length));
-               Value before = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
-               Value name = extract(b, sorted, batch, begin);
-               Value isOne = compare(b, arith::CmpIPredicate::eq, name,
-                                     extract(b, sorted, batch, add(b, begin, length - 1)));
-               Value continues = compare(b, arith::CmpIPredicate::eq, name, extract(b, sorted, batch, before));
-               continues = both(b, continues, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
-               SmallVector<Value> end = {chunk, index(b, length - 1)};
-               llvm::append_range(end, in);
-               Value own = extract(b, sums, batch, end);
-               Value next = select(b, both(b, isOne, continues),
-                                   combineValues(b, running[1], own), own);
-               return {next, next};
-             })
+  return compute(ranges, true,
+                 {tensor::EmptyOp::create(builder, stored, type.getElementType()),
+                  splat(carried, neutral)},
+                 {AffineMap::get(last + 1, 0, places, context), all.dropResult(last)},
+                 [&](Builder &b, ValueRange running) -> SmallVector<Value> {
+                   SmallVector<Value> batch = getIndices(b, first),
+                                      in = getIndices(b, last - first, first);
+                   Value chunk = linalg::IndexOp::create(b, last);
+                   Value begin = arith::MulIOp::create(b, chunk, index(b, length));
+                   Value before = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
+                   Value name = extract(b, sorted, batch, begin);
+                   Value isOne = compare(b, arith::CmpIPredicate::eq, name,
+                                         extract(b, sorted, batch, add(b, begin, length - 1)));
+                   Value continues = compare(b, arith::CmpIPredicate::eq, name,
+                                             extract(b, sorted, batch, before));
+                   continues =
+                       both(b, continues, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
+                   SmallVector<Value> end = {chunk, index(b, length - 1)};
+                   llvm::append_range(end, in);
+                   Value own = extract(b, sums, batch, end);
+                   Value next =
+                       select(b, both(b, isOne, continues), combineValues(b, running[1], own), own);
+                   return {next, next};
+                 })
       .front();
 }
 
@@ -579,7 +592,8 @@ Value SegmentFormer::createEnds(Value sorted) {
                  {kept, kept},
                  [&](Builder &b, ValueRange running) -> SmallVector<Value> {
                    Value low = running[0], high = running[1];
-                   Value middle = arith::ShRUIOp::create(b, arith::AddIOp::create(b, low, high), word(b, 1));
+                   Value middle =
+                       arith::ShRUIOp::create(b, arith::AddIOp::create(b, low, high), word(b, 1));
                    Value inside = arith::MinUIOp::create(b, middle, word(b, count - 1));
                    Value name = extract(b, sorted, getIndices(b, rank - 1), toIndex(b, inside));
                    Value row = toWord(b, linalg::IndexOp::create(b, rank - 1));
@@ -592,52 +606,87 @@ Value SegmentFormer::createEnds(Value sorted) {
       .front();
 }
 
-/// Creates the reduction's result: each row takes what its segment has.
-Value SegmentFormer::createResult(Value sorted, Value sums, Value totals, Value ends) {
+/// Creates for each row the number of the last sorted update that names it, or -1, and the number
+/// of the chunk before that update's if the segment begins there or earlier, or -1.
+std::pair<Value, Value> SegmentFormer::createPlaces(Value sorted, Value ends) {
+  SmallVector<int64_t> shape = getSizes(batches, {rows});
+  unsigned rank = shape.size();
+  Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
+  AffineMap all = builder.getMultiDimIdentityMap(rank);
+  SmallVector<Value> places = compute(
+      shape, false, {empty, empty}, {all, all}, [&](Builder &b, ValueRange) -> SmallVector<Value> {
+        SmallVector<Value> batch = getIndices(b, rank - 1);
+        Value row = linalg::IndexOp::create(b, rank - 1), name = toWord(b, row);
+        auto isNamed = [&](Value number) {
+          return compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, number), name);
+        };
+        Value end = extract(b, ends, batch, row), none = word(b, -1);
+        Value number = arith::SubIOp::create(b, end, word(b, 1));
+        Value inside = toIndex(b, arith::MinUIOp::create(b, number, word(b, chunks * length - 1)));
+        Value isWritten =
+            both(b, compare(b, arith::CmpIPredicate::ne, end, word(b, 0)), isNamed(inside));
+        Value last = select(b, isWritten, number, none);
+        if (chunks == 1)
+          return {last, none};
+        Value chunk = arith::DivUIOp::create(b, inside, index(b, length));
+        Value begin = arith::MulIOp::create(b, chunk, index(b, length));
+        Value previous = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
+        Value reaches = both(b, isNamed(begin), isNamed(previous));
+        reaches = both(b, reaches, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
+        return {last, select(b, reaches, toWord(b, add(b, chunk, -1)), none)};
+      });
+  return {places[0], places[1]};
+}
+
+/// Creates the reduction's result: each row takes what its segment has. What depends on the row
+/// alone is computed by `createPlaces`, so that neighbouring elements of a row are read at once.
+Value SegmentFormer::createResult(Value sums, Value totals, std::pair<Value, Value> places) {
   unsigned rank = type.getRank();
   Value empty = tensor::EmptyOp::create(builder, type.getShape(), type.getElementType());
+  SmallVector<int64_t> joined = getSizes(batches, {chunks * length});
+  llvm::append_range(joined, getSizes(columns));
+  sums = createReshapes(builder, builder.getLoc(),
+                        RankedTensorType::get(joined, type.getElementType()), sums);
+  SmallVector<AffineExpr> ofRow =
+      llvm::map_to_vector(batches, [&](unsigned dim) { return builder.getAffineDimExpr(dim); });
+  ofRow.push_back(builder.getAffineDimExpr(place - getVariable(0)));
+  SmallVector<Value> read = {places.first};
+  if (chunks > 1)
+    read.push_back(places.second);
+  SmallVector<AffineMap> maps(read.size(), AffineMap::get(rank, 0, ofRow, builder.getContext()));
+  maps.push_back(builder.getMultiDimIdentityMap(rank));
   return compute(
-             type.getShape(), false, empty, builder.getMultiDimIdentityMap(rank),
-             [&](Builder &b, ValueRange) -> SmallVector<Value> {
+             type.getShape(), false, empty, maps,
+             [&](Builder &b, ValueRange given) -> SmallVector<Value> {
                auto getLoops = [&](ArrayRef<unsigned> dims) {
-                 return llvm::map_to_vector(dims, [&](unsigned dim) -> Value {
-                   return linalg::IndexOp::create(b, dim);
-                 });
+                 return llvm::map_to_vector(
+                     dims, [&](unsigned dim) -> Value { return linalg::IndexOp::create(b, dim); });
                };
                SmallVector<Value> batch = getLoops(batches), in = getLoops(columns);
-               Value row = linalg::IndexOp::create(b, place - getVariable(0));
-               Value end = extract(b, ends, batch, row);
-               Value number = arith::SubIOp::create(b, end, word(b, 1));
-               Value inside = toIndex(b, arith::MinUIOp::create(b, number, word(b, chunks * length - 1)));
-               Value isNamed = compare(b, arith::CmpIPredicate::ne, end, word(b, 0));
-               isNamed = both(b, isNamed, compare(b, arith::CmpIPredicate::eq,
-                                                  extract(b, sorted, batch, inside), toWord(b, row)));
-               Value chunk = index(b, 0), inChunk = inside;
+               auto isPlace = [&](Value at) {
+                 return compare(b, arith::CmpIPredicate::sge, at, word(b, 0));
+               };
+               auto readAt = [&](Value tensor, Value at, int64_t size) {
+                 Value inside = arith::MinUIOp::create(b, at, word(b, size - 1));
+                 SmallVector<Value> indices = {toIndex(b, inside)};
+                 llvm::append_range(indices, in);
+                 return extract(b, tensor, batch, indices);
+               };
+               Value last = given[0];
+               Value made = readAt(sums, last, chunks * length);
                if (chunks > 1) {
-                 chunk = arith::DivUIOp::create(b, inside, index(b, length));
-                 inChunk = arith::RemUIOp::create(b, inside, index(b, length));
+                 Value before = given[1];
+                 Value whole = combineValues(b, readAt(totals, before, chunks), made);
+                 made = select(b, isPlace(before), whole, made);
                }
-               SmallVector<Value> last = {chunk, inChunk};
-               llvm::append_range(last, in);
-               Value made = extract(b, sums, batch, last);
-               if (chunks > 1) {
-                 Value begin = arith::MulIOp::create(b, chunk, index(b, length));
-                 Value previous = arith::MaxSIOp::create(b, add(b, begin, -1), index(b, 0));
-                 Value reaches = compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, begin), toWord(b, row));
-                 reaches = both(b, reaches, compare(b, arith::CmpIPredicate::eq, extract(b, sorted, batch, previous), toWord(b, row)));
-                 reaches = both(b, reaches, compare(b, arith::CmpIPredicate::ne, chunk, index(b, 0)));
-                 SmallVector<Value> before = {arith::MaxSIOp::create(b, add(b, chunk, -1), index(b, 0))};
-                 llvm::append_range(before, in);
-                 Value whole = combineValues(b, extract(b, totals, batch, before), made);
-                 made = select(b, reaches, whole, made);
-               }
-               made = select(b, isNamed, made, arith::ConstantOp::create(b, neutral));
+               made = select(b, isPlace(last), made, arith::ConstantOp::create(b, neutral));
                if (getSplat(start.value) == neutral)
                  return {made};
                for (unsigned dim = 0; dim < rank; ++dim)
                  at[getVariable(dim)] = linalg::IndexOp::create(b, dim);
                return {combineValues(b, emitElement(b, start), made)};
-             })
+             },
+             read)
       .front();
 }
 
@@ -647,12 +696,12 @@ Value SegmentFormer::run() {
   cut();
   builder.setInsertionPoint(reduction);
   Value names = createNames();
-  Value order = norm::ArgsortOp::create(
-      builder, cast<RankedTensorType>(names.getType()), ValueRange(names), /*descending=*/false);
+  Value order = norm::ArgsortOp::create(builder, cast<RankedTensorType>(names.getType()),
+                                        ValueRange(names), /*descending=*/false);
   Value sorted = createSorted(names, order);
   Value sums = createSums(sorted, order);
   Value totals = chunks > 1 ? createTotals(sorted, sums) : Value();
-  return createResult(sorted, sums, totals, createEnds(sorted));
+  return createResult(sums, totals, createPlaces(sorted, createEnds(sorted)));
 }
 
 namespace {

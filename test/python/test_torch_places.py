@@ -279,3 +279,22 @@ def test_many_updates_are_sorted(device):
     for part, want in zip(found, expected):
         tolerance = {} if not want.is_floating_point() else {"rtol": 1e-5, "atol": 1e-4}
         torch.testing.assert_close(torch.from_numpy(part.numpy()).to(want.dtype), want, **tolerance)
+
+
+class Pools(torch.nn.Module):
+    """Of integers below 3, so that most windows have several elements that are as large."""
+
+    def __init__(self):
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.randint(0, 3, (1, 2, 6, 6, 6)).float())
+
+    def forward(self, weight):
+        return (torch.nn.functional.max_pool3d(self.x, 3, 2, 1) * weight).sum()
+
+
+def test_a_pool_of_three_dimensions_gives_its_gradient_to_the_first_of_equal_elements(run_weir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    module, expected = Pools(), Pools()
+    expected.load_state_dict(module.state_dict())
+    check_gradients(run_weir, module, expected, (torch.randn(1, 2, 3, 3, 3),))

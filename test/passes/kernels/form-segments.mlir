@@ -18,8 +18,10 @@
 // CHECK-SAME:      iterator_types = ["reduction"]
 // CHECK:         linalg.generic
 // CHECK-SAME:      iterator_types = ["parallel", "reduction"]
-// CHECK:         %[[RESULT:.*]] = linalg.generic
+// CHECK:         %[[PLACES:.*]]:2 = linalg.generic
 // CHECK-SAME:      iterator_types = ["parallel"]
+// CHECK:         %[[RESULT:.*]] = linalg.generic
+// CHECK-SAME:      iterator_types = ["parallel"]} ins(%[[PLACES]]#0, %[[PLACES]]#1 :
 // CHECK:         return %[[RESULT]]
 func.func @sums(%x: tensor<9000xf32>, %to: tensor<9000xi32>) -> tensor<20000xf32> {
   %zero = arith.constant dense<0.0> : tensor<20000xf32>
