@@ -109,27 +109,42 @@ static ordered_json printCommand(const Command &command) {
   return result;
 }
 
+static ordered_json printLoop(const Loop &loop) {
+  ordered_json result = {{"first", loop.first}, {"end", loop.end}, {"trips", loop.trips}};
+  if (loop.flag)
+    result["flag"] = printView(*loop.flag);
+  result["carried"] = printList(loop.carried, [](const CarriedValue &carried) {
+    return ordered_json::array({carried.view.allocation, carried.view.offset, carried.view.bytes,
+                                carried.init, carried.inside, carried.next, carried.after});
+  });
+  return result;
+}
+
 std::string weir::printPlan(const Plan &plan) {
-  return printJson({{"schema_version", schemaVersion},
-                    {"entry", plan.entry},
-                    {"target", plan.target},
-                    {"arena_bytes", plan.arenaBytes},
-                    {"pinned_bytes", plan.pinnedBytes},
-                    {"allocations", printList(plan.allocations, printAllocation)},
-                    {"values", printList(plan.values,
-                                         [](const PlanValue &value) {
-                                           return ordered_json::array({value.name, value.bytes});
-                                         })},
-                    {"argument_values", plan.argumentValues},
-                    {"result_values", plan.resultValues},
-                    {"slots", printList(plan.slots,
-                                        [](const Slot &slot) {
-                                          return ordered_json::array(
-                                              {slot.value, slot.offset, slot.bytes, slot.alignment,
-                                               slot.firstWave, slot.lastWave});
-                                        })},
-                    {"kernels", printList(plan.kernels, printKernel)},
-                    {"commands", printList(plan.commands, printCommand)}});
+  ordered_json json = {{"schema_version", schemaVersion},
+                       {"entry", plan.entry},
+                       {"target", plan.target},
+                       {"arena_bytes", plan.arenaBytes},
+                       {"pinned_bytes", plan.pinnedBytes},
+                       {"allocations", printList(plan.allocations, printAllocation)},
+                       {"values", printList(plan.values,
+                                            [](const PlanValue &value) {
+                                              return ordered_json::array({value.name, value.bytes});
+                                            })},
+                       {"argument_values", plan.argumentValues},
+                       {"result_values", plan.resultValues},
+                       {"slots", printList(plan.slots,
+                                           [](const Slot &slot) {
+                                             return ordered_json::array(
+                                                 {slot.value, slot.offset, slot.bytes,
+                                                  slot.alignment, slot.firstWave, slot.lastWave});
+                                           })},
+                       {"kernels", printList(plan.kernels, printKernel)},
+                       {"commands", printList(plan.commands, printCommand)}};
+  // Most plans have none.
+  if (!plan.loops.empty())
+    json["loops"] = printList(plan.loops, printLoop);
+  return printJson(json);
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,6 +322,24 @@ static Command readCommand(const JsonNode &node) {
   return command;
 }
 
+static CarriedValue readCarried(const JsonNode &node) {
+  node.tuple(7);
+  return {readViewElements(node), node.element(3).integer(0), node.element(4).integer(0),
+          node.element(5).integer(0), node.element(6).integer(0)};
+}
+
+static Loop readLoop(const JsonNode &node) {
+  node.object({"first", "end", "trips", "carried"}, {"flag"});
+  Loop loop;
+  loop.first = node["first"].integer(0);
+  loop.end = node["end"].integer(1);
+  loop.trips = node["trips"].integer(1);
+  if (node.has("flag"))
+    loop.flag = readView(node["flag"]);
+  loop.carried = node["carried"].list(readCarried);
+  return loop;
+}
+
 //===----------------------------------------------------------------------===//
 // Tensor maps
 //===----------------------------------------------------------------------===//
@@ -364,6 +397,7 @@ public:
   void checkAllocations() const;
   void checkCommands() const;
   void checkWaits() const;
+  void checkLoops() const;
 
 private:
   [[noreturn]] void fail(const std::string &complaint) const {
@@ -373,6 +407,7 @@ private:
   void checkValue(int64_t value, auto name) const;
   void checkOperand(const PlanOperand &operand, auto name) const;
   void checkDispatch(const Command &command, size_t number) const;
+  void checkLoop(size_t number) const;
 
   const Plan &plan;
   const std::string &where;
@@ -523,6 +558,58 @@ void PlanChecker::checkWaits() const {
   }
 }
 
+/// Checks one loop: its commands, its carried bytes and its flag.
+void PlanChecker::checkLoop(size_t number) const {
+  const Loop &loop = plan.loops[number];
+  auto name = [&] { return "loop " + std::to_string(number); };
+  if (loop.first < 0 || loop.first >= loop.end || size_t(loop.end) > plan.commands.size())
+    fail(name() + " is of commands [" + std::to_string(loop.first) + ", " +
+         std::to_string(loop.end) + ") of " + std::to_string(plan.commands.size()));
+  for (const CarriedValue &carried : loop.carried) {
+    auto what = [&] { return "a carried value of " + name(); };
+    checkView(carried.view, what);
+    for (int64_t value : {carried.init, carried.inside, carried.next, carried.after}) {
+      checkValue(value, what);
+      if (value < 0 || plan.values[size_t(value)].bytes != carried.view.bytes)
+        fail(what() + " has " + std::to_string(carried.view.bytes) +
+             " bytes, which is not what value " + std::to_string(value) + " has");
+    }
+  }
+  if (!loop.flag)
+    return;
+  checkView(*loop.flag, [&] { return "the flag of " + name(); });
+  bool isCarried =
+      std::any_of(loop.carried.begin(), loop.carried.end(), [&](const CarriedValue &carried) {
+        return carried.view.allocation == loop.flag->allocation &&
+               carried.view.offset == loop.flag->offset;
+      });
+  if (loop.flag->bytes != 1 || !isCarried)
+    fail("the flag of " + name() + " is not the first byte of a carried value");
+}
+
+/// Checks that loops are nested, in order, and of a single queue.
+void PlanChecker::checkLoops() const {
+  std::vector<size_t> around;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    checkLoop(i);
+    const Loop &loop = plan.loops[i];
+    while (!around.empty() && plan.loops[around.back()].end <= loop.first)
+      around.pop_back();
+    if (!around.empty() && plan.loops[around.back()].end < loop.end)
+      fail("loop " + std::to_string(i) + " ends behind loop " + std::to_string(around.back()) +
+           ", in which it begins");
+    if (i > 0 && (plan.loops[i - 1].first > loop.first ||
+                  (plan.loops[i - 1].first == loop.first && plan.loops[i - 1].end <= loop.end)))
+      fail("loop " + std::to_string(i) + " stands out of order");
+    around.push_back(i);
+  }
+  if (!plan.loops.empty())
+    for (const Command &command : plan.commands)
+      if (command.queue != 0 || command.kind == Command::Kind::Signal ||
+          command.kind == Command::Kind::Wait)
+        fail("a plan with loops has one queue");
+}
+
 void weir::checkPlan(const Plan &plan, const std::string &where) {
   PlanChecker checker(plan, where);
   checker.checkEntryValues();
@@ -530,6 +617,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   checker.checkAllocations();
   checker.checkCommands();
   checker.checkWaits();
+  checker.checkLoops();
 }
 
 Plan weir::parsePlan(const std::string &json, const std::string &where) {
@@ -547,7 +635,8 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   JsonNode node(tree, where);
   readSchemaVersion(node);
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
-               "values", "argument_values", "result_values", "slots", "kernels", "commands"});
+               "values", "argument_values", "result_values", "slots", "kernels", "commands"},
+              {"loops"});
   for (const char *list : {"values", "slots", "commands"})
     node[list].size(); // checks that it is an array
   plan.entry = readFileName(node["entry"]);
@@ -558,6 +647,8 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   plan.argumentValues = node["argument_values"].list(readValueNumber);
   plan.resultValues = node["result_values"].list(readValueNumber);
   plan.kernels = node["kernels"].list(readKernel);
+  if (node.has("loops"))
+    plan.loops = node["loops"].list(readLoop);
   checkPlan(plan, where);
   return plan;
 }

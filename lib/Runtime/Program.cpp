@@ -2,6 +2,8 @@
 
 #include "Program.h"
 
+#include "LoopRecording.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -227,8 +229,16 @@ const Recording *Program::submit(const std::string &name,
       device->wait(); // it may be running
       recordings.erase(oldest);
     }
-    auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
-                                   copies, RecordingKind::Replay);
+    std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
+    std::unique_ptr<Recording> recording;
+    if (entry.plan.loops.empty())
+      recording = makeRecording(entry, entry.plan, allocations, copies, RecordingKind::Replay);
+    else
+      recording =
+          std::make_unique<LoopRecording>(*device, entry.plan, allocations, [&](const Plan &part) {
+            return makeRecording(entry, part, allocations, std::exchange(copies, {}),
+                                 RecordingKind::Replay);
+          });
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
@@ -240,11 +250,19 @@ const Recording *Program::submit(const std::string &name,
   return kept->second.recording.get();
 }
 
+/// Refuses what follows single dispatches, which run many times in a loop.
+static void refuseLoops(const Plan &plan, const std::string &what) {
+  if (!plan.loops.empty())
+    throw BadArgument("entry '" + plan.entry + "' has loops, whose dispatches run many times; " +
+                      what + " an entry without, or the loop's body as an entry of its own");
+}
+
 std::vector<weir_dispatch_time> Program::profile(const std::string &name,
                                                  const std::vector<const Storage *> &arguments,
                                                  const std::vector<const Storage *> &results) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
+  refuseLoops(entry.plan, "time");
   if (!device->hasTimestamps())
     throw Error("the device '" + device->getName() +
                 "' has no timestamps, so the times of dispatches are not known");
@@ -264,6 +282,7 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
                       const std::function<void(size_t, size_t, const Bytes &)> &observer) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
+  refuseLoops(entry.plan, "observe");
   std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
   growArena(entry.plan.arenaBytes);
   std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
