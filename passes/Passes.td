@@ -85,21 +85,24 @@ def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
-def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::func::FuncOp"> {
-  let summary = "Unrolls loops between tensors.";
+def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::ModuleOp"> {
+  let summary = "Unrolls short loops between tensors.";
   let description = [{
-    The graph level has no control flow. Front ends print a loop where a model has a
-    recurrence, such as an LSTM from ONNX.
+    Front ends print a loop where a model has a recurrence, such as an LSTM from ONNX.
+    Written out, ops of several trips share kernels.
 
     Needs: what a front end printed.
 
-    Gives: no `scf.for` between tensors whose bounds are constants. Its counter is a
-    constant in every step, and so are the offsets of slices that depend on it.
+    Gives: no `scf.for` between tensors of constant bounds that takes one trip or none, or
+    makes at most 4,096 ops; or, where the module takes gradients, 32,768. Its counter is a
+    constant in every step, and so are the offsets of slices that depend on it. An `scf.while`
+    whose condition follows from constants becomes an `scf.for` first. Other loops stay for
+    weir-split-loops.
 
-    Never: touches a loop whose bounds are computed (weir-verify-graph rejects it), or a
-    loop inside the body of a structured op.
+    Never: touches a loop whose bounds are computed, or a loop inside the body of a
+    structured op.
 
-    Cost: linear in the ops that are made, max 32,768 for each loop; more is an error.
+    Cost: linear in the ops that are made.
 
     Example:
     ```mlir
@@ -742,6 +745,60 @@ def FormSegmentsPass : Pass<"weir-form-segments", "mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect", "weir::norm::NormDialect"];
+}
+
+def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
+  let summary = "Cuts functions with loops between tensors into segments.";
+  let description = [{
+    A *segment* is a function without loops: what runs before a loop, its body, or what runs behind
+    it. Each goes through all levels like any other function, and weir-pack makes one plan of their
+    plans, in which the loop is an item.
+
+    Needs: weir-verify-gradient: a loop is an `scf.for` or an `scf.while` whose carried values are
+    tensors, in a function or in the body of another loop.
+
+    Gives: for each function with loops its segments, functions with `weir.segment`, and in the
+    module's `weir.programs` an entry of its name: its type and attributes, the values between
+    segments by number (arguments first), and the steps. A step is a segment with the values that
+    it takes and gives, or a loop: max number of trips, the carried value that decides whether a
+    trip follows, and for each carried value the numbers before the loop, in a trip, at its end and
+    behind the loop, and the segment that copies it, for the case that it cannot be updated in
+    place. The counter of an `scf.for` is a carried value, and so is the condition of an `scf.while`,
+    which is computed before the first trip and at the end of each. An argument is donated to the
+    last step that takes it.
+
+    Never: touches a function without loops. Values of one loop that are no tensors are an error.
+
+    Cost: linear in ops.
+
+    Example: x, doubled 1,000 times. `@f_part` makes what the loop begins with, `@f_part_0` is a trip.
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c1000 = arith.constant 1000 : index
+      %e = tensor.empty() : tensor<4xf32>
+      %r = scf.for %i = %c0 to %c1000 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+        %n = linalg.add ins(%h, %h : tensor<4xf32>, tensor<4xf32>)
+            outs(%e : tensor<4xf32>) -> tensor<4xf32>
+        scf.yield %n : tensor<4xf32>
+      }
+      return %r : tensor<4xf32>
+    }
+    ```
+    ```mlir
+    func.func @f_part(%arg0: tensor<4xf32>) -> tensor<4xf32> attributes {weir.segment} {
+      return %arg0 : tensor<4xf32>
+    }
+    func.func @f_part_0(%arg0: tensor<4xf32> {weir.donate}) -> tensor<4xf32> attributes {weir.segment} {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.add ins(%arg0, %arg0...
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::func::FuncDialect",
+                           "mlir::tensor::TensorDialect"];
 }
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {

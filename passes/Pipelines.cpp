@@ -15,7 +15,7 @@ template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &m
 
 static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
   // First, since every later pass expects tensors that one op each makes.
-  manager.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
+  manager.addPass(createUnrollLoopsPass());
   // A norm is matched through reshapes, but not through a gather by a table.
   manager.addNestedPass<func::FuncOp>(createFoldGathersPass());
   // Before indices are clamped and assertions go: a loss is matched with those of its targets.
@@ -53,6 +53,9 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
     profile.precision = options.precision;
     manager.addPass(createSetProfilePass(profile));
   }
+  // Each segment is a function of its own for all passes behind it. Gradients are there already,
+  // which need whole loops.
+  manager.addPass(createSplitLoopsPass());
   // Before the sorts that it writes are decomposed; scatters of gradients are there.
   manager.addNestedPass<func::FuncOp>(createFormSegmentsPass());
   // Only now: norms have gradients in closed form, and an expanded one has a dozen ops to match.

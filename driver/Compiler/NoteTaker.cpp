@@ -3,6 +3,7 @@
 #include "NoteTaker.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Target/Bundle.h"
@@ -73,7 +74,7 @@ static int64_t getKernelNumber(schedule::DispatchOp dispatch, size_t count) {
 Notes NoteTaker::take(ModuleOp emitted, std::optional<int64_t> memoryLimit) {
   Notes notes;
   for (auto function : emitted.getOps<func::FuncOp>()) {
-    if (!function->hasAttr(schedule::entryAttrName))
+    if (!function->hasAttr(schedule::entryAttrName) || function->hasAttr(schedule::segmentAttrName))
       continue;
     EntryNotes entry = (*taken)[function.getName().str()];
     entry.entry = function.getName().str();

@@ -109,6 +109,17 @@ static ordered_json printCommand(const Command &command) {
   return result;
 }
 
+static ordered_json printLoop(const Loop &loop) {
+  ordered_json result = {{"first", loop.first}, {"end", loop.end}, {"trips", loop.trips}};
+  if (loop.flag)
+    result["flag"] = printView(*loop.flag);
+  result["carried"] = printList(loop.carried, [](const CarriedValue &carried) {
+    return ordered_json::array({carried.view.allocation, carried.view.offset, carried.view.bytes,
+                                carried.init, carried.inside, carried.next, carried.after});
+  });
+  return result;
+}
+
 std::string weir::printPlan(const Plan &plan) {
   ordered_json object = {
       {"schema_version", schemaVersion},
@@ -135,6 +146,9 @@ std::string weir::printPlan(const Plan &plan) {
     object["parts"] = printList(plan.parts, [](const ResultPart &part) {
       return ordered_json::array({part.name, part.result, part.from, part.bytes, part.wave});
     });
+  // Most plans have none.
+  if (!plan.loops.empty())
+    object["loops"] = printList(plan.loops, printLoop);
   return printJson(object);
 }
 
@@ -319,6 +333,24 @@ static Command readCommand(const JsonNode &node) {
   return command;
 }
 
+static CarriedValue readCarried(const JsonNode &node) {
+  node.tuple(7);
+  return {readViewElements(node), node.element(3).integer(0), node.element(4).integer(0),
+          node.element(5).integer(0), node.element(6).integer(0)};
+}
+
+static Loop readLoop(const JsonNode &node) {
+  node.object({"first", "end", "trips", "carried"}, {"flag"});
+  Loop loop;
+  loop.first = node["first"].integer(0);
+  loop.end = node["end"].integer(1);
+  loop.trips = node["trips"].integer(1);
+  if (node.has("flag"))
+    loop.flag = readView(node["flag"]);
+  loop.carried = node["carried"].list(readCarried);
+  return loop;
+}
+
 //===----------------------------------------------------------------------===//
 // Tensor maps
 //===----------------------------------------------------------------------===//
@@ -377,6 +409,7 @@ public:
   void checkCommands() const;
   void checkWaits() const;
   void checkParts() const;
+  void checkLoops() const;
 
 private:
   [[noreturn]] void fail(const std::string &complaint) const {
@@ -386,6 +419,7 @@ private:
   void checkValue(int64_t value, auto name) const;
   void checkOperand(const PlanOperand &operand, auto name) const;
   void checkDispatch(const Command &command, size_t number) const;
+  void checkLoop(size_t number) const;
 
   const Plan &plan;
   const std::string &where;
@@ -538,6 +572,8 @@ void PlanChecker::checkWaits() const {
 
 /// Checks that parts have different names, and lie in their results.
 void PlanChecker::checkParts() const {
+  if (!plan.parts.empty() && !plan.loops.empty())
+    fail("a plan with loops has parts of results, whose waves are those of one trip");
   std::set<std::string> names;
   for (const ResultPart &part : plan.parts) {
     auto name = [&] { return "part \"" + part.name + "\""; };
@@ -554,6 +590,58 @@ void PlanChecker::checkParts() const {
   }
 }
 
+/// Checks one loop: its commands, its carried bytes and its flag.
+void PlanChecker::checkLoop(size_t number) const {
+  const Loop &loop = plan.loops[number];
+  auto name = [&] { return "loop " + std::to_string(number); };
+  if (loop.first < 0 || loop.first >= loop.end || size_t(loop.end) > plan.commands.size())
+    fail(name() + " is of commands [" + std::to_string(loop.first) + ", " +
+         std::to_string(loop.end) + ") of " + std::to_string(plan.commands.size()));
+  for (const CarriedValue &carried : loop.carried) {
+    auto what = [&] { return "a carried value of " + name(); };
+    checkView(carried.view, what);
+    for (int64_t value : {carried.init, carried.inside, carried.next, carried.after}) {
+      checkValue(value, what);
+      if (value < 0 || plan.values[size_t(value)].bytes != carried.view.bytes)
+        fail(what() + " has " + std::to_string(carried.view.bytes) +
+             " bytes, which is not what value " + std::to_string(value) + " has");
+    }
+  }
+  if (!loop.flag)
+    return;
+  checkView(*loop.flag, [&] { return "the flag of " + name(); });
+  bool isCarried =
+      std::any_of(loop.carried.begin(), loop.carried.end(), [&](const CarriedValue &carried) {
+        return carried.view.allocation == loop.flag->allocation &&
+               carried.view.offset == loop.flag->offset;
+      });
+  if (loop.flag->bytes != 1 || !isCarried)
+    fail("the flag of " + name() + " is not the first byte of a carried value");
+}
+
+/// Checks that loops are nested, in order, and of a single queue.
+void PlanChecker::checkLoops() const {
+  std::vector<size_t> around;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    checkLoop(i);
+    const Loop &loop = plan.loops[i];
+    while (!around.empty() && plan.loops[around.back()].end <= loop.first)
+      around.pop_back();
+    if (!around.empty() && plan.loops[around.back()].end < loop.end)
+      fail("loop " + std::to_string(i) + " ends behind loop " + std::to_string(around.back()) +
+           ", in which it begins");
+    if (i > 0 && (plan.loops[i - 1].first > loop.first ||
+                  (plan.loops[i - 1].first == loop.first && plan.loops[i - 1].end <= loop.end)))
+      fail("loop " + std::to_string(i) + " stands out of order");
+    around.push_back(i);
+  }
+  if (!plan.loops.empty())
+    for (const Command &command : plan.commands)
+      if (command.queue != 0 || command.kind == Command::Kind::Signal ||
+          command.kind == Command::Kind::Wait)
+        fail("a plan with loops has one queue");
+}
+
 void weir::checkPlan(const Plan &plan, const std::string &where) {
   PlanChecker checker(plan, where);
   checker.checkEntryValues();
@@ -562,6 +650,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   checker.checkCommands();
   checker.checkWaits();
   checker.checkParts();
+  checker.checkLoops();
 }
 
 Plan weir::parsePlan(const std::string &json, const std::string &where) {
@@ -580,7 +669,7 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   readSchemaVersion(node);
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
                "values", "argument_values", "result_values", "slots", "kernels", "commands"},
-              {"parts"});
+              {"loops", "parts"});
   for (const char *list : {"values", "slots", "commands"})
     node[list].size(); // checks that it is an array
   plan.entry = readFileName(node["entry"]);
@@ -593,6 +682,8 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   plan.kernels = node["kernels"].list(readKernel);
   if (node.has("parts"))
     plan.parts = node["parts"].list(readPart);
+  if (node.has("loops"))
+    plan.loops = node["loops"].list(readLoop);
   checkPlan(plan, where);
   return plan;
 }

@@ -32,6 +32,7 @@ llvm::LogicalResult sweep(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operati
 
 void registerArithRules(mlir::DialectRegistry &registry);
 void registerLinalgRules(mlir::DialectRegistry &registry);
+void registerLoopRules(mlir::DialectRegistry &registry);
 void registerMathRules(mlir::DialectRegistry &registry);
 void registerTensorRules(mlir::DialectRegistry &registry);
 

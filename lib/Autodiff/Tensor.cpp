@@ -125,14 +125,23 @@ static LogicalResult extractSlice(tensor::ExtractSliceOp op, OpBuilder &b, Value
                                   Cotangents &sums) {
   Location loc = op.getLoc();
   Value source = op.getSource(), sum = sums.get(source);
-  auto insertInto = [&](Value tensor) {
-    return tensor::InsertSliceOp::create(b, loc, g, tensor, op.getMixedOffsets(),
+  auto insert = [&](Value part, Value tensor) {
+    return tensor::InsertSliceOp::create(b, loc, part, tensor, op.getMixedOffsets(),
                                          op.getMixedSizes(), op.getMixedStrides());
   };
-  if (sum && isZeroAt(sum, op))
-    sums.set(source, insertInto(sum));
-  else
-    sums.add(b, loc, source, insertInto(createZeros(b, loc, source.getType())));
+  if (sum && isZeroAt(sum, op)) {
+    sums.set(source, insert(g, sum));
+  } else if (isa_and_present<BlockArgument>(sum)) {
+    // A loop carries the sum: only the slice of this trip changes.
+    Value before = tensor::ExtractSliceOp::create(b, loc, op.getType(), sum, op.getMixedOffsets(),
+                                                  op.getMixedSizes(), op.getMixedStrides());
+    Cotangents slice(DenseSet<Value>{op.getResult()});
+    slice.set(op.getResult(), before);
+    slice.add(b, loc, op.getResult(), g);
+    sums.set(source, insert(slice.get(op.getResult()), sum));
+  } else {
+    sums.add(b, loc, source, insert(g, createZeros(b, loc, source.getType())));
+  }
   return success();
 }
 

@@ -14,6 +14,7 @@ using namespace weir::autodiff;
 void weir::autodiff::registerGradientRules(DialectRegistry &registry) {
   registerArithRules(registry);
   registerLinalgRules(registry);
+  registerLoopRules(registry);
   registerMathRules(registry);
   registerTensorRules(registry);
 }

@@ -72,6 +72,12 @@ public:
   /// Submits one run without waiting. Errors: `Error`.
   virtual void submit() = 0;
 
+  /// Submits `times` runs, one ordered after the other. Errors: `Error`.
+  virtual void submitTimes(int64_t times) {
+    for (int64_t run = 0; run < times; ++run)
+      submit();
+  }
+
   /// Returns the time between the first and the last command of the latest submission; negative
   /// if the device has no timestamps. Needs: the submission has ended.
   virtual double readNanoseconds() const = 0;

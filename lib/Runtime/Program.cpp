@@ -2,6 +2,8 @@
 
 #include "Program.h"
 
+#include "LoopRecording.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -252,9 +254,18 @@ const Recording *Program::submit(const Entry &entry, Range range,
       recordings.erase(oldest);
     }
     bool isWhole = range == Range{0, entry.plan.commands.size()};
-    auto recording =
-        makeRecording(entry, isWhole ? entry.plan : cut(entry.plan, range.begin, range.end),
-                      getAllocations(entry, arguments, results), copies, RecordingKind::Replay);
+    std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
+    std::unique_ptr<Recording> recording;
+    if (entry.plan.loops.empty())
+      recording =
+          makeRecording(entry, isWhole ? entry.plan : cut(entry.plan, range.begin, range.end),
+                        allocations, copies, RecordingKind::Replay);
+    else
+      recording =
+          std::make_unique<LoopRecording>(*device, entry.plan, allocations, [&](const Plan &part) {
+            return makeRecording(entry, part, allocations, std::exchange(copies, {}),
+                                 RecordingKind::Replay);
+          });
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
@@ -266,10 +277,18 @@ const Recording *Program::submit(const Entry &entry, Range range,
   return kept->second.recording.get();
 }
 
+/// Refuses what follows single dispatches, which run many times in a loop.
+static void refuseLoops(const Plan &plan, const std::string &what) {
+  if (!plan.loops.empty())
+    throw BadArgument("entry '" + plan.entry + "' has loops, whose dispatches run many times; " +
+                      what + " an entry without, or the loop's body as an entry of its own");
+}
+
 void Program::watch(const std::string &name, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results, const std::vector<int64_t> &waves,
                     const std::function<void(int64_t)> &watcher) {
   const Entry &entry = findEntry(name);
+  refuseLoops(entry.plan, "watch");
   checkBuffers(entry, arguments, results);
   for (size_t i = 1; i < waves.size(); ++i)
     if (waves[i] <= waves[i - 1])
@@ -314,6 +333,7 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
                                                  const std::vector<const Storage *> &results) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
+  refuseLoops(entry.plan, "time");
   if (!device->hasTimestamps())
     throw Error("the device '" + device->getName() +
                 "' has no timestamps, so the times of dispatches are not known");
@@ -333,6 +353,7 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
                       const std::function<void(size_t, size_t, const Bytes &)> &observer) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
+  refuseLoops(entry.plan, "observe");
   std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
   growArena(entry.plan.arenaBytes);
   std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);

@@ -492,7 +492,7 @@ void VulkanDevice::copy(Staging &through, VkBuffer from, int64_t fromOffset, VkB
 // Submission
 //===----------------------------------------------------------------------===//
 
-void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
+void VulkanDevice::submit(const std::vector<RecordedSubmission> &run, size_t times) {
   // A host that runs far ahead gains nothing, and each run in flight costs a fence.
   constexpr size_t maxPending = 64;
   if (pending.size() >= maxPending)
@@ -526,8 +526,10 @@ void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
     info.waitSemaphoreCount = uint32_t(semaphores.size());
     info.pWaitSemaphores = semaphores.data();
     info.pWaitDstStageMask = stages.data();
-    info.commandBufferCount = recorded.commands != VK_NULL_HANDLE;
-    info.pCommandBuffers = &recorded.commands;
+    const std::vector<VkCommandBuffer> commands(recorded.commands == VK_NULL_HANDLE ? 0 : times,
+                                                recorded.commands);
+    info.commandBufferCount = uint32_t(commands.size());
+    info.pCommandBuffers = commands.data();
     info.signalSemaphoreCount = submission.signals != 0;
     info.pSignalSemaphores = &timeline;
     // The last one, on queue 0, waits for the other queues.

@@ -104,8 +104,9 @@ public:
   /// Returns the number of queues.
   int64_t countQueues() const { return int64_t(queues.size()); }
 
-  /// Submits one run. Waits only if many runs are in flight. Errors: `Error`.
-  void submit(const std::vector<RecordedSubmission> &run);
+  /// Submits a run `times` times. Waits only if many are in flight. Needs: a run of one submission,
+  /// or one time. Errors: `Error`.
+  void submit(const std::vector<RecordedSubmission> &run, size_t times = 1);
 
   /// Names the pipeline for the reports of layers, if that is possible.
   void name(VkPipeline pipeline, const std::string &text);

@@ -2,6 +2,8 @@
 
 #include "VulkanRecording.h"
 
+#include <algorithm>
+
 namespace weir::runtime {
 
 // Max number of views listed in a barrier; above it, all memory is made visible. Drivers ignore
@@ -261,6 +263,16 @@ void VulkanRecording::recordSubmission(const Plan &plan, const std::vector<Kerne
     if (kind == RecordingKind::Profiled)
       writeTimestamp(commands, query++);
   }
+}
+
+void VulkanRecording::submitTimes(int64_t times) {
+  // One call for many runs; drivers keep all of a call until it has ended.
+  constexpr int64_t mostAtOnce = 64;
+  const bool isOne = run.size() == 1;
+  for (; isOne && times > 0; times -= mostAtOnce)
+    device.submit(run, size_t(std::min(times, mostAtOnce)));
+  if (!isOne)
+    Recording::submitTimes(times);
 }
 
 std::vector<double> VulkanRecording::readTimestamps() const {

@@ -41,6 +41,7 @@ public:
                   const std::vector<StorageCopy> &copies, RecordingKind kind);
 
   void submit() override { device.submit(run); }
+  void submitTimes(int64_t times) override;
   double readNanoseconds() const override;
   std::vector<weir_dispatch_time> readDispatchTimes() const override;
 

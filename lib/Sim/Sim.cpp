@@ -3,6 +3,7 @@
 #include "weir/Sim/Sim.h"
 
 #include "Machine.h"
+#include "Trips.h"
 
 using namespace weir;
 using namespace weir::sim;
@@ -54,7 +55,14 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
   std::function<void(double)> progress;
   if (options.progress)
     progress = [&](double part) { options.progress((double(run) + part) / double(runs)); };
-  Machine machine(artifact, entry, *plan, profile, options.fusesFma, progress);
+  if (!plan->loops.empty() && options.onWrite)
+    throw Error("entry '" + entry.name +
+                "' has loops, whose dispatches run many times; look at "
+                "the values of an entry without");
+  std::vector<int64_t> trips = findTrips(artifact, entry, *plan, profile, arguments);
+  const Plan unrolled = plan->loops.empty() ? Plan() : unrollLoops(*plan, trips).plan;
+  Machine machine(artifact, entry, plan->loops.empty() ? *plan : unrolled, profile,
+                  options.fusesFma, progress);
 
   std::vector<Tensor> given = arguments;
   SimOutcome outcome;
@@ -67,6 +75,9 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
         machine.replaceArgument(index);
         given[index] = std::move(value);
       }
+    if (run > 0 && findTrips(artifact, entry, *plan, profile, given) != trips)
+      throw Error("a loop of entry '" + entry.name + "' makes another number of trips in step " +
+                  std::to_string(run) + "; run the steps one by one");
     machine.onWrite = run == 0 ? options.onWrite : nullptr;
     outcome.results = machine.invoke(given, options.strategy, options.seed + uint64_t(run));
     if (options.onEnd)

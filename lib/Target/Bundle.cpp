@@ -11,6 +11,7 @@
 #include "weir/Target/Cpu.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -85,6 +86,20 @@ static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type bu
   return tensor;
 }
 
+/// Reads what attributes say of an argument.
+static void readArgument(llvm::function_ref<Attribute(StringRef)> get, TensorSpec &tensor) {
+  if (auto kind = dyn_cast_or_null<StringAttr>(get(schedule::kindAttrName)))
+    tensor.kind = kind.str();
+  tensor.donate = bool(get(schedule::donateAttrName));
+  Attribute initial = get(schedule::initialAttrName);
+  if (auto other = dyn_cast_or_null<StringAttr>(initial))
+    tensor.startsAs = other.str();
+  else if (auto number = dyn_cast_or_null<FloatAttr>(initial))
+    tensor.startsAt = number.getValueAsDouble();
+  auto memory = dyn_cast_or_null<StringAttr>(get(schedule::memoryAttrName));
+  tensor.isInHost = memory && memory == "host";
+}
+
 static FailureOr<EntrySpec> getEntry(func::FuncOp function, const Profile &profile) {
   EntrySpec entry;
   entry.name = function.getName().str();
@@ -104,20 +119,35 @@ static FailureOr<EntrySpec> getEntry(func::FuncOp function, const Profile &profi
     if (!names.insert((isResult ? "result " : "argument ") + tensor->name).second)
       return function.emitOpError() << "has two " << (isResult ? "results" : "arguments")
                                     << " of the name '" << tensor->name << "'";
-    if (!isResult) {
-      if (auto kind = dyn_cast_or_null<StringAttr>(get(schedule::kindAttrName)))
-        tensor->kind = kind.str();
-      tensor->donate = bool(get(schedule::donateAttrName));
-      Attribute initial = get(schedule::initialAttrName);
-      if (auto other = dyn_cast_or_null<StringAttr>(initial))
-        tensor->startsAs = other.str();
-      else if (auto number = dyn_cast_or_null<FloatAttr>(initial))
-        tensor->startsAt = number.getValueAsDouble();
-      auto memory = dyn_cast_or_null<StringAttr>(get(schedule::memoryAttrName));
-      tensor->isInHost = memory && memory == "host";
-    }
+    if (!isResult)
+      readArgument(get, *tensor);
     list.push_back(std::move(*tensor));
   }
+  return entry;
+}
+
+/// Returns an entry that consists of segments, as `weir.programs` describes it.
+static EntrySpec getEntry(StringAttr name, DictionaryAttr program) {
+  EntrySpec entry;
+  entry.name = name.str();
+  auto type = cast<FunctionType>(program.getAs<TypeAttr>("type").getValue());
+  auto read = [](TypeRange types, ArrayAttr attributes, StringRef prefix, bool isArgument,
+                 std::vector<TensorSpec> &list) {
+    for (auto [type, attribute] : llvm::zip_equal(types, attributes)) {
+      auto tensor = cast<RankedTensorType>(type);
+      auto get = [&](StringRef key) { return cast<DictionaryAttr>(attribute).get(key); };
+      TensorSpec spec;
+      spec.dtype = getDType(tensor.getElementType()).str();
+      spec.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+      auto known = dyn_cast_or_null<StringAttr>(get(schedule::nameAttrName));
+      spec.name = known ? known.str() : (prefix + Twine(list.size())).str();
+      if (isArgument)
+        readArgument(get, spec);
+      list.push_back(std::move(spec));
+    }
+  };
+  read(type.getInputs(), program.getAs<ArrayAttr>("arg_attrs"), "arg", true, entry.arguments);
+  read(type.getResults(), program.getAs<ArrayAttr>("res_attrs"), "result", false, entry.results);
   return entry;
 }
 
@@ -149,6 +179,11 @@ static FailureOr<std::vector<ConstantSpec>> getConstants(ModuleOp module) {
   return constants;
 }
 
+ArrayRef<NamedAttribute> weir::getPrograms(ModuleOp module) {
+  auto programs = module->getAttrOfType<DictionaryAttr>(schedule::programsAttrName);
+  return programs ? programs.getValue() : ArrayRef<NamedAttribute>();
+}
+
 FailureOr<Manifest> weir::getManifest(ModuleOp module) {
   FailureOr<Profile> profile = getProfile(module);
   if (failed(profile))
@@ -157,13 +192,16 @@ FailureOr<Manifest> weir::getManifest(ModuleOp module) {
   manifest.producer = "weir 0.1.0";
   manifest.targets.push_back(*profile);
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (!function->hasAttr(schedule::entryAttrName))
+    if (!function->hasAttr(schedule::entryAttrName) || function->hasAttr(schedule::segmentAttrName))
       continue;
     FailureOr<EntrySpec> entry = getEntry(function, *profile);
     if (failed(entry))
       return failure();
     manifest.entries.push_back(std::move(*entry));
   }
+  for (NamedAttribute program : getPrograms(module))
+    manifest.entries.push_back(
+        getEntry(program.getName(), cast<DictionaryAttr>(program.getValue())));
   FailureOr<std::vector<ConstantSpec>> constants = getConstants(module);
   if (failed(constants))
     return failure();
@@ -682,18 +720,26 @@ FailureOr<Artifact> weir::buildArtifact(ModuleOp emitted, StringRef graphText) {
     return failure();
   artifact.manifest = std::move(*manifest);
   std::map<std::string, StringRef> objects;
-  for (auto function : emitted.getOps<func::FuncOp>()) {
-    if (!function->hasAttr(schedule::entryAttrName))
-      continue;
-    auto planText = function->getAttrOfType<StringAttr>(schedule::planAttrName);
+  auto addPlan = [&](Operation *owner, StringAttr planText) -> LogicalResult {
     if (!planText)
-      return function.emitOpError("has no plan; run weir-pack first");
+      return owner->emitOpError("has no plan; run weir-pack first");
     FailureOr<Plan> plan = catchErrors(
         emitError, [&] { return parsePlan(planText.str(), schedule::planAttrName.str()); });
     if (failed(plan) || failed(addCode(emitted, *plan, artifact, objects)))
       return failure();
     artifact.plans.push_back(std::move(*plan));
-  }
+    return success();
+  };
+  for (auto function : emitted.getOps<func::FuncOp>())
+    if (function->hasAttr(schedule::entryAttrName) &&
+        !function->hasAttr(schedule::segmentAttrName) &&
+        failed(addPlan(function, function->getAttrOfType<StringAttr>(schedule::planAttrName))))
+      return failure();
+  for (NamedAttribute program : getPrograms(emitted))
+    if (failed(addPlan(
+            emitted,
+            cast<DictionaryAttr>(program.getValue()).getAs<StringAttr>(schedule::planAttrName))))
+      return failure();
   if (failed(linkCode(objects, emitError, artifact)) || failed(addConstants(emitted, artifact)))
     return failure();
   if (!graphText.empty())

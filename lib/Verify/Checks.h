@@ -80,6 +80,8 @@ struct Subject {
   std::vector<Launch> launches;
   std::vector<size_t> launchOf;                  ///< by dispatch: index into `launches`
   std::vector<const spv::Validity *> validities; ///< by kernel; null: no SPIR-V
+  /// Of a plan whose loops are written out: by dispatch its number in the plan as stated.
+  std::vector<size_t> stated;
 
   /// Numbers the dispatches. `spreadEffects` fills in the rest.
   Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,

@@ -1,4 +1,4 @@
-//===- Memory.cpp - Proves placement and contents -------------------------===//
+//===- Memory.cpp - Proves placement --------------------------------------===//
 
 #include "Checks.h"
 
@@ -407,128 +407,8 @@ std::string verifier::checkSlots(const Subject &subject) {
 }
 
 //===----------------------------------------------------------------------===//
-// Contents
+// Ownership
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// The contents of a run of bytes: part of a value whose byte 0 would be at `base` of the
-/// allocation.
-struct Holds {
-  int64_t value = -1, base = 0; ///< -1: nothing, or a mixture
-  const Use *writer = nullptr;  ///< null: contents since the start
-
-  bool isPartOf(int64_t other, int64_t otherBase) const {
-    return value == other && base == otherBase;
-  }
-};
-} // namespace
-
-/// Returns "holds \"h\" since dispatch 3 (@k, f.mlir:1:2) wrote it".
-static std::string describe(const Subject &subject, const Holds &bytes, int64_t wanted) {
-  if (bytes.value < 0)
-    return bytes.writer ? "holds no whole value since " + subject.describe(bytes.writer->dispatch) +
-                              " wrote to it"
-                        : "nothing wrote before";
-  std::string text = bytes.value == wanted ? "holds other bytes of " : "holds ";
-  text += "\"" + subject.plan.values[bytes.value].name + "\"";
-  return bytes.writer ? text + " since " + subject.describe(bytes.writer->dispatch) + " wrote it"
-                      : text + " from the start";
-}
-
-/// Checks that every result's bytes hold the result at the end.
-static void checkResults(const Subject &subject, std::vector<ByteMap<Holds>> &memory) {
-  const Plan &plan = subject.plan;
-  std::vector<bool> placed(subject.entry.results.size());
-  for (size_t i = 0; i < plan.allocations.size(); ++i) {
-    const Allocation &allocation = plan.allocations[i];
-    int64_t result =
-        allocation.kind == AllocationKind::Result ? allocation.index : allocation.result;
-    if (result < 0)
-      continue;
-    placed[result] = true;
-    int64_t value = plan.resultValues[result];
-    if (allocation.bytes)
-      memory[i].visit(0, allocation.bytes, [&](Holds &bytes, int64_t begin, int64_t end) {
-        if (!bytes.isPartOf(value, 0))
-          throw Counterexample{"result \"" + subject.entry.results[result].name +
-                               "\" is to be in " + subject.describe(int64_t(i), begin, end) +
-                               " at the end, which " + describe(subject, bytes, value)};
-      });
-  }
-  for (size_t i = 0; i < placed.size(); ++i)
-    if (const TensorSpec &result = subject.entry.results[i];
-        !placed[i] && std::count(result.shape.begin(), result.shape.end(), 0) == 0)
-      throw Counterexample{"result \"" + result.name + "\" has no allocation, nothing writes it"};
-}
-
-std::string verifier::checkContents(const Subject &subject) {
-  const Plan &plan = subject.plan;
-  std::vector<ByteMap<Holds>> memory(plan.allocations.size());
-  for (size_t i = 0; i < plan.allocations.size(); ++i) {
-    const Allocation &allocation = plan.allocations[i];
-    if (allocation.kind != AllocationKind::Argument || allocation.bytes == 0)
-      continue;
-    memory[i].assign(0, allocation.bytes, {plan.argumentValues[allocation.index], 0, nullptr});
-  }
-
-  size_t reads = 0;
-  for (size_t dispatch = 0; dispatch < subject.dispatches.size(); ++dispatch) {
-    auto first = subject.uses.begin() + subject.firstUse[dispatch];
-    auto last = subject.uses.begin() + subject.firstUse[dispatch + 1];
-    for (auto use = first; use != last; ++use) {
-      const bool isConstant =
-          plan.allocations[use->view.allocation].kind == AllocationKind::Constants;
-      if (isConstant != (use->view.value < 0))
-        throw Counterexample{"operand " + std::to_string(use->operand) + " of " +
-                             subject.describe(dispatch) +
-                             (isConstant ? " is a value in the constants" : " names no value")};
-      if (isConstant || !use->reads)
-        continue;
-      ++reads;
-      memory[use->view.allocation].visit(
-          use->begin(), use->end(), [&](Holds &bytes, int64_t begin, int64_t end) {
-            if (!bytes.isPartOf(use->view.value, use->view.offset - use->view.from))
-              throw Counterexample{"operand " + std::to_string(use->operand) + " of " +
-                                   subject.describe(dispatch) + " reads " +
-                                   subject.describe(use->view.allocation, begin, end) + " as \"" +
-                                   plan.values[use->view.value].name + "\", which " +
-                                   describe(subject, bytes, use->view.value)};
-          });
-    }
-    // A partial write keeps bytes of the same value and of the one that it inserts into; a
-    // write of a slice keeps all bytes outside of the slice.
-    for (bool isSure : {false, true})
-      for (auto use = first; use != last; ++use) {
-        if (!use->writes || use->isSure() != isSure || use->view.value < 0)
-          continue;
-        const int64_t base = use->view.offset - use->view.from;
-        ByteMap<Holds> &bytes = memory[use->view.allocation];
-        if (isSure) {
-          const ByteSlice runs =
-              use->slice.value_or(ByteSlice{0, use->view.bytes, use->view.bytes, /*count=*/1});
-          for (int64_t run = 0; run < runs.count; ++run) {
-            int64_t begin = use->begin() + runs.at(run);
-            bytes.assign(begin, begin + runs.bytes, {use->view.value, base, &*use});
-          }
-        } else
-          bytes.visit(use->begin(), use->end(), [&](Holds &run, int64_t begin, int64_t end) {
-            const int64_t before = use->view.before;
-            if (before >= 0 && !run.isPartOf(before, base))
-              throw Counterexample{
-                  "operand " + std::to_string(use->operand) + " of " + subject.describe(dispatch) +
-                  " inserts into " + subject.describe(use->view.allocation, begin, end) + " as \"" +
-                  plan.values[before].name + "\", which " + describe(subject, run, before)};
-            if (before >= 0)
-              run = {use->view.value, base, &*use};
-            else if (!run.isPartOf(use->view.value, base))
-              run = {-1, 0, &*use};
-          });
-      }
-  }
-  checkResults(subject, memory);
-  return count(reads, "read") + " of the value meant, " +
-         count(subject.entry.results.size(), "result") + " whole at the end";
-}
 
 std::string verifier::checkReadOnly(const Subject &subject) {
   size_t donated = 0;

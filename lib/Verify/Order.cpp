@@ -2,8 +2,11 @@
 
 #include "Checks.h"
 
+#include "weir/Artifact/Loops.h"
+
 #include <algorithm>
 #include <tuple>
+#include <set>
 
 using namespace weir;
 using namespace weir::verifier;
@@ -71,6 +74,9 @@ public:
   explicit OrderCheck(const Subject &subject)
       : subject(subject), clocks(subject.plan, /*barriers=*/true),
         memory(subject.plan.allocations.size()) {}
+
+  /// Number of pairs that were checked.
+  size_t countPairs() const { return pairs; }
 
   std::string run() {
     size_t dispatch = 0, waits = 0;
@@ -164,7 +170,53 @@ private:
 
 } // namespace
 
-std::string verifier::checkOrder(const Subject &subject) { return OrderCheck(subject).run(); }
+/// Returns the sets of loops that may run while all others end before their first trip, which not
+/// all can. For each two dispatches there is a set that has the loops around them and, of others,
+/// only those that must run: then no other dispatch or barrier is between them that need not be.
+static std::set<std::vector<int64_t>> getLoopChoices(const Plan &plan) {
+  std::vector<std::vector<int64_t>> around(1, std::vector<int64_t>(plan.loops.size()));
+  for (size_t i = 0; i < plan.loops.size(); ++i)
+    for (size_t outer = 0; outer < plan.loops.size(); ++outer)
+      if (!plan.loops[outer].flag)
+        around.front()[outer] = 2;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    std::vector<int64_t> trips = around.front();
+    for (size_t outer = 0; outer <= i; ++outer)
+      if (plan.loops[outer].first <= plan.loops[i].first &&
+          plan.loops[outer].end >= plan.loops[i].end)
+        trips[outer] = 2;
+    around.push_back(std::move(trips));
+  }
+  std::set<std::vector<int64_t>> choices;
+  for (const std::vector<int64_t> &one : around)
+    for (const std::vector<int64_t> &other : around) {
+      std::vector<int64_t> both = one;
+      for (size_t i = 0; i < both.size(); ++i)
+        both[i] = std::max(both[i], other[i]);
+      choices.insert(std::move(both));
+    }
+  return choices;
+}
+
+std::string verifier::checkOrder(const Subject &subject) {
+  if (subject.plan.loops.empty())
+    return OrderCheck(subject).run();
+  // Two trips are enough. What a dispatch does in one trip it does in all. So if it writes bytes,
+  // its own write of the next trip is between the first one and whatever touches the bytes two
+  // trips later, and each of the two steps is checked.
+  size_t pairs = 0;
+  for (const std::vector<int64_t> &trips : getLoopChoices(subject.plan)) {
+    UnrolledPlan unrolled = unrollLoops(subject.plan, trips);
+    Subject written(subject.artifact, unrolled.plan, subject.entry, subject.profile);
+    written.stated = unrolled.dispatches;
+    written.spreadEffects();
+    OrderCheck check(written);
+    check.run();
+    pairs = std::max(pairs, check.countPairs());
+  }
+  return count(pairs, "conflicting pair") + " of accesses, each with a barrier between; " +
+         count(subject.plan.loops.size(), "loop") + ", of each trip and the next one, too";
+}
 
 //===----------------------------------------------------------------------===//
 // Conflicts among dispatches that nothing orders
@@ -344,7 +396,21 @@ std::string verifier::checkParts(const Subject &subject) {
 // Barriers
 //===----------------------------------------------------------------------===//
 
-static void checkHazard(const Subject &subject, const Hazard &hazard, size_t recorded,
+/// Whether dispatches `from` and `to` are both of a loop that ends at command `end`: a barrier just
+/// before is between them, as they are in a trip and the next one.
+static bool isRoundLoop(const Subject &subject, size_t end, size_t from, size_t to) {
+  const std::vector<Loop> &loops = subject.plan.loops;
+  return std::any_of(loops.begin(), loops.end(), [&](const Loop &loop) {
+    auto isInside = [&](size_t dispatch) {
+      return int64_t(subject.place[dispatch]) >= loop.first &&
+             int64_t(subject.place[dispatch]) < loop.end;
+    };
+    return size_t(loop.end) == end && isInside(from) && isInside(to);
+  });
+}
+
+/// Checks a hazard of the barrier that is command `place`, behind `recorded` dispatches.
+static void checkHazard(const Subject &subject, const Hazard &hazard, size_t place, size_t recorded,
                         size_t barrier) {
   static const char *const kinds[] = {"RAW", "WAR", "WAW"};
   auto refuse = [&](const std::string &why) {
@@ -371,25 +437,39 @@ static void checkHazard(const Subject &subject, const Hazard &hazard, size_t rec
   if (from.view.allocation != to.view.allocation || from.end() <= to.begin() ||
       to.end() <= from.begin())
     refuse("is between operands that share no bytes");
-  if (from.dispatch >= recorded || to.dispatch < recorded)
+  if ((from.dispatch >= recorded || to.dispatch < recorded) &&
+      !isRoundLoop(subject, place + 1, from.dispatch, to.dispatch))
     refuse("does not cross the barrier");
 }
 
 std::string verifier::checkBarriers(const Subject &subject) {
   // Each barrier's first hazard needs a barrier in the interval after `from` and before `to`.
   // If these intervals are disjoint, each needs a barrier of its own, so the number is minimal.
-  // A wait that orders the two by itself would do as well, so it must not exist.
+  // A wait that orders the two by itself would do as well, so it must not exist. Barriers at the
+  // edges of loops are not counted: before a loop, and at the end of a trip.
+  const std::vector<Loop> &loops = subject.plan.loops;
+  auto isAtEdge = [&](size_t place) {
+    return std::any_of(loops.begin(), loops.end(), [&](const Loop &loop) {
+      return size_t(loop.first) == place + 1 || size_t(loop.end) == place + 1;
+    });
+  };
   Clocks waits(subject.plan, /*barriers=*/false);
   size_t barriers = 0, hazards = 0, recorded = 0;
   std::map<int64_t, int64_t> ends; // by queue: end of its last interval
-  for (const Command &command : subject.plan.commands) {
+  for (size_t place = 0; place < subject.plan.commands.size(); ++place) {
+    const Command &command = subject.plan.commands[place];
     recorded += command.kind == Command::Kind::Dispatch;
     if (command.kind != Command::Kind::Barrier)
       continue;
     if (command.hazards.empty())
       throw Counterexample{"barrier " + std::to_string(barriers) + " states no hazard"};
     for (const Hazard &hazard : command.hazards)
-      checkHazard(subject, hazard, recorded, barriers);
+      checkHazard(subject, hazard, place, recorded, barriers);
+    if (isAtEdge(place)) {
+      ++barriers;
+      hazards += command.hazards.size();
+      continue;
+    }
     const Hazard &forcing = command.hazards.front();
     std::string pair = "the hazard that forced barrier " + std::to_string(barriers) +
                        ", from dispatch " + std::to_string(forcing.from) + " to " +

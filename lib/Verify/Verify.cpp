@@ -63,8 +63,12 @@ const Kernel &Subject::getKernel(size_t dispatch) const {
 
 std::string Subject::describe(size_t dispatch) const {
   const std::string &location = dispatches[dispatch]->location;
-  return "dispatch " + std::to_string(dispatch) + " (@" + getKernel(dispatch).name +
-         (location.empty() ? "" : ", " + location) + ")";
+  const size_t number = stated.empty() ? dispatch : stated[dispatch];
+  const bool isLater =
+      !stated.empty() && std::find(stated.begin(), stated.begin() + int64_t(dispatch), number) !=
+                             stated.begin() + int64_t(dispatch);
+  return "dispatch " + std::to_string(number) + " (@" + getKernel(dispatch).name +
+         (location.empty() ? "" : ", " + location) + ")" + (isLater ? " of the next trip" : "");
 }
 
 std::string Subject::describe(int64_t allocation, int64_t begin, int64_t end) const {

@@ -10,6 +10,7 @@
 #include "passes/Spares.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -304,6 +305,8 @@ static func::FuncOp createLowered(func::FuncOp function) {
                                       builder.getFunctionType(types, {}));
   lowered.setAllArgAttrs(attributes);
   lowered->setAttr(schedule::entryAttrName, builder.getUnitAttr());
+  if (Attribute segment = function->getAttr(schedule::segmentAttrName))
+    lowered->setAttr(schedule::segmentAttrName, segment);
   builder.setInsertionPointToStart(lowered.addEntryBlock());
   auto commands = schedule::CommandsOp::create(builder, function.getLoc());
   func::ReturnOp::create(builder, function.getBody().front().getTerminator()->getLoc());

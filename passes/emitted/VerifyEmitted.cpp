@@ -1,10 +1,12 @@
 //===- VerifyEmitted.cpp - The gate of the emitted level ------------------===//
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Artifact/Plan.h"
+#include "weir/Target/Bundle.h"
 #include "weir/Target/Errors.h"
 
 namespace weir {
@@ -26,21 +28,21 @@ private:
     signalPassFailure();
     return op->emitOpError();
   }
-  void verifyPlan(func::FuncOp function);
+  void verifyPlan(Operation *owner, StringRef entry, StringAttr text);
 };
 } // namespace
 
-void VerifyEmitted::verifyPlan(func::FuncOp function) {
-  auto text = function->getAttrOfType<StringAttr>(schedule::planAttrName);
+/// Checks the plan of an entry, which a function has, or the module for an entry of segments.
+void VerifyEmitted::verifyPlan(Operation *owner, StringRef entry, StringAttr text) {
   if (!text) {
-    fail(function) << "has no plan; run weir-pack first";
+    fail(owner) << "has no plan; run weir-pack first";
     return;
   }
   FailureOr<Plan> plan =
-      catchErrors([&] { return fail(function) << "has no valid plan: "; },
+      catchErrors([&] { return fail(owner) << "has no valid plan: "; },
                   [&] { return parsePlan(text.str(), schedule::planAttrName.str()); });
-  if (succeeded(plan) && plan->entry != function.getName())
-    fail(function) << "has the plan of entry '" << plan->entry << "'";
+  if (succeeded(plan) && plan->entry != entry)
+    fail(owner) << "has the plan of entry '" << plan->entry << "'";
 }
 
 void VerifyEmitted::runOnOperation() {
@@ -60,8 +62,12 @@ void VerifyEmitted::runOnOperation() {
       fail(binary) << "has " << binary.getObjects().size()
                    << " objects; a module is for one target";
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(schedule::entryAttrName))
-      verifyPlan(function);
+    if (function->hasAttr(schedule::entryAttrName) && !function->hasAttr(schedule::segmentAttrName))
+      verifyPlan(function, function.getName(),
+                 function->getAttrOfType<StringAttr>(schedule::planAttrName));
+  for (NamedAttribute program : getPrograms(module))
+    verifyPlan(module, program.getName(),
+               cast<DictionaryAttr>(program.getValue()).getAs<StringAttr>(schedule::planAttrName));
   SymbolTable symbols(module);
   module.walk([&](schedule::DispatchOp dispatch) {
     StringAttr name = dispatch.getKernel().getRootReference();

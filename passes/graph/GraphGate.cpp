@@ -234,7 +234,7 @@ void GraphGate::verifyFunction(func::FuncOp function) {
 }
 
 void GraphGate::verifyOp(Operation *op) {
-  if (isa<func::ReturnOp>(op))
+  if (isa<func::ReturnOp, scf::YieldOp, scf::ConditionOp>(op))
     return;
   // Its types are those of a function that is judged itself.
   if (isa<autodiff::VjpOp>(op) && level == "graph")
@@ -247,9 +247,15 @@ void GraphGate::verifyOp(Operation *op) {
     fail(op) << "is not supported at the " << level << " level; inline the callee";
     return;
   }
-  if (isa<scf::ForOp>(op)) {
-    fail(op) << "is a loop; a graph has no control flow, and only loops of constant bounds are "
-                "written out";
+  if (isa<scf::IfOp>(op)) {
+    fail(op) << "chooses between branches of which one has a loop or an effect; the graph computes "
+                "both, so move that out of the branch";
+    return;
+  }
+  if (isa<scf::ForOp, scf::WhileOp>(op)) {
+    for (Region &region : op->getRegions())
+      for (Operation &inner : region.front())
+        verifyOp(&inner);
     return;
   }
   bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());
@@ -261,7 +267,8 @@ void GraphGate::verifyOp(Operation *op) {
            tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
              << " level; it holds linalg and norm ops, random.uniform, autodiff.stop_gradient, "
-                "arith, math, and of tensor: collapse_shape, concat, empty, expand_shape, extract, "
+                "arith, math, scf.for, scf.while, and of tensor: collapse_shape, concat, empty, "
+                "expand_shape, extract, "
                 "extract_slice, "
                 "from_elements, insert, insert_slice, pad and splat";
     return;

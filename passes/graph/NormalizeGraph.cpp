@@ -133,12 +133,31 @@ static void cutBeforePadding(tensor::PadOp op) {
   op.getHighMutable().clear();
 }
 
-/// Computes both branches of a condition inside a body, which have no effects, and chooses.
-/// Leaves branches that must not be computed needlessly.
+/// Chooses between two scalars, or between two tensors as a whole.
+static Value createSelect(OpBuilder &builder, Location loc, Value condition, Value ifTrue,
+                          Value ifFalse) {
+  auto type = dyn_cast<RankedTensorType>(ifTrue.getType());
+  if (!type)
+    return arith::SelectOp::create(builder, loc, condition, ifTrue, ifFalse);
+  Value out = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, loc, type, ValueRange{ifTrue, ifFalse}, out, maps, loops,
+             [&](OpBuilder &inner, Location at, ValueRange values) {
+               Value chosen = arith::SelectOp::create(inner, at, condition, values[0], values[1]);
+               linalg::YieldOp::create(inner, at, chosen);
+             })
+      .getResult(0);
+}
+
+/// Computes both branches of a condition, which have no effects, and chooses. Leaves branches that
+/// must not be computed needlessly.
 static void flatten(scf::IfOp op) {
   for (Region *region : {&op.getThenRegion(), &op.getElseRegion()})
     for (Operation &inner : region->getOps())
-      if (!isa<tensor::ExtractOp, scf::YieldOp>(inner) && !isPure(&inner))
+      if (isa<scf::ForOp, scf::WhileOp>(inner) ||
+          (!isa<tensor::ExtractOp, scf::YieldOp>(inner) && !isPure(&inner)))
         return;
   IRRewriter rewriter(op);
   SmallVector<Value> results;
@@ -147,8 +166,7 @@ static void flatten(scf::IfOp op) {
     for (Operation &inner : llvm::make_early_inc_range(block->without_terminator()))
       inner.moveBefore(op);
   for (auto [ifTrue, ifFalse] : llvm::zip_equal(then->getOperands(), otherwise->getOperands()))
-    results.push_back(
-        arith::SelectOp::create(rewriter, op.getLoc(), op.getCondition(), ifTrue, ifFalse));
+    results.push_back(createSelect(rewriter, op.getLoc(), op.getCondition(), ifTrue, ifFalse));
   rewriter.replaceOp(op, results);
 }
 
@@ -274,19 +292,22 @@ void NormalizeGraph::runOnOperation() {
   if (getOperation().isExternal())
     return;
   SmallVector<Operation *> erased;
-  for (Operation &op : getOperation().getBody().front()) {
+  // In bodies of loops, too.
+  getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<func::FuncOp>(op) || op->getParentOfType<linalg::LinalgOp>())
+      return;
     if (auto cast = dyn_cast<tensor::CastOp>(op);
         cast && isStatic(cast.getSource().getType()) &&
         (!isStatic(cast.getType()) || cast.getType() == cast.getSource().getType())) {
       cast.getResult().replaceAllUsesWith(cast.getSource());
       erased.push_back(cast);
-      continue;
+      return;
     }
-    for (OpResult result : op.getResults())
+    for (OpResult result : op->getResults())
       if (isa<RankedTensorType>(result.getType()) && !isStatic(result.getType()))
         if (Type type = inferType(result); isStatic(type))
           result.setType(type);
-  }
+  });
   getOperation().walk(foldSize);
   getOperation().walk(simplify);
   getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
@@ -298,7 +319,7 @@ void NormalizeGraph::runOnOperation() {
       (void)linalg::rewriteInDestinationPassingStyle(rewriter, op); // it has one block
   });
   getOperation().walk([&](scf::IfOp op) { // the innermost first
-    if (op.getNumResults() && op->getParentOfType<linalg::LinalgOp>())
+    if (op.getNumResults())
       flatten(op);
   });
   getOperation().walk(makeSafe);

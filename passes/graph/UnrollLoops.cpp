@@ -1,10 +1,13 @@
-//===- UnrollLoops.cpp - Loops of known length become what they do --------===//
+//===- UnrollLoops.cpp - Short loops of known length become what they do --===//
 //
-// A graph has no control flow: what a loop does is written out, step by step. Its counter is
-// a constant then, and so is what front ends compute of it.
+// What a loop does is written out, step by step. Its counter is a constant then, and so is what
+// front ends compute of it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/graph/TripCounts.h"
+
+#include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -28,8 +31,11 @@ struct UnrollLoops : weir::impl::UnrollLoopsPassBase<UnrollLoops> {
 };
 } // namespace
 
-/// Max number of ops after unrolling: more take too long to compile.
-static constexpr uint64_t maxOps = 1 << 15;
+/// Max number of ops after unrolling: more take longer to compile than kernels of several trips
+/// save.
+static constexpr uint64_t maxOps = 1 << 12;
+/// The same where gradients are taken: those of a loop need its steps.
+static constexpr uint64_t maxDifferentiatedOps = 1 << 15;
 
 /// Unrolls the loop's `trips`. Upstream's unrolling does not fold values of the counter.
 static void unroll(scf::ForOp loop, int64_t trips) {
@@ -60,25 +66,31 @@ static void unroll(scf::ForOp loop, int64_t trips) {
   loop.erase();
 }
 
+/// Whether the module takes gradients.
+static bool isDifferentiated(ModuleOp module) {
+  return module.walk([](weir::autodiff::VjpOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 void UnrollLoops::runOnOperation() {
+  const uint64_t limit = isDifferentiated(getOperation()) ? maxDifferentiatedOps : maxOps;
+  SmallVector<scf::WhileOp> whiles;
+  getOperation().walk([&](scf::WhileOp loop) { whiles.push_back(loop); });
+  llvm::for_each(whiles, weir::countTrips);
   SmallVector<scf::ForOp> loops; // the innermost first
   getOperation().walk([&](scf::ForOp loop) {
     if (!loop->getParentOfType<linalg::LinalgOp>())
       loops.push_back(loop);
   });
+  bool changed = false;
   for (scf::ForOp loop : loops) {
     std::optional<APInt> trips = loop.getStaticTripCount();
-    if (!trips) // the gate refuses it
+    if (!trips || (trips->ugt(1) && trips->ugt(limit / llvm::range_size(*loop.getBody()))))
       continue;
-    uint64_t ops = llvm::range_size(*loop.getBody());
-    if (trips->ugt(maxOps / ops)) {
-      loop.emitOpError() << "takes " << toString(*trips, 10, false) << " steps of " << ops
-                         << " ops; at most " << maxOps << " ops are written out";
-      return signalPassFailure();
-    }
     unroll(loop, trips->getZExtValue());
+    changed = true;
   }
-  if (loops.empty())
+  if (!changed && whiles.empty())
     return;
   // Places of slices are constants now.
   SmallVector<Operation *> slices;

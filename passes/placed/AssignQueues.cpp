@@ -7,6 +7,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/CommandList.h"
@@ -59,6 +60,9 @@ struct AssignQueues : weir::impl::AssignQueuesPassBase<AssignQueues> {
     Views &views = getAnalysis<Views>();
     markAllAnalysesPreserved();
     getOperation().walk([&](func::FuncOp function) {
+      // Segments share one queue, so that barriers order one with the next.
+      if (function->hasAttr(schedule::segmentAttrName))
+        return;
       if (failed(assignQueues(function, effects, views, count)))
         signalPassFailure();
     });

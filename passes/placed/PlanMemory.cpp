@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -181,6 +182,9 @@ static FailureOr<ArenaProblem> collectArena(func::FuncOp function, schedule::Com
 /// is an error.
 LogicalResult PlanMemory::checkDonation(func::FuncOp function, const OrderProblem &problem,
                                         ArrayRef<Chain> chains) {
+  // A segment's arguments are ours to give.
+  if (function->hasAttr(schedule::segmentAttrName))
+    return success();
   bool ok = true;
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();

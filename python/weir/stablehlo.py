@@ -6,6 +6,7 @@ import re
 
 from torch_mlir import ir
 
+from weir.branches import write_loops
 from weir.expansions import RULES, expand
 from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
 
@@ -41,6 +42,7 @@ def lower(text: str, entry: str) -> ir.Module:
     except LoweringError as error:
         raise ExportError(f"torch-mlir does not lower the module: {error}") from None
     _replace(lowered)
+    write_loops(lowered)
     lines: dict[str, None] = {}
     for op in find_foreign(lowered):
         lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None

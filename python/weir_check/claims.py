@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 from math import prod
 from typing import NamedTuple
 
+from . import loops
 from .read import stored_bytes, tensor_bytes
 
 
@@ -107,6 +108,7 @@ class Plan:
         self.manifest, self.entry, self.profile, self.plan = manifest, entry, profile, plan
         self.commands, self.kernels = plan["commands"], plan["kernels"]
         self.allocations = plan["allocations"]
+        self.loops = plan.get("loops", [])
         check_ranges(self)
         self.at = [i for i, c in enumerate(self.commands) if c["command"] == "dispatch"]
         self.dispatches = [self.commands[i] for i in self.at]
@@ -241,6 +243,29 @@ def check_ranges(plan):
         need(result < len(plan.entry["results"])
              and begin + count <= tensor_bytes(plan.entry["results"][result]),
              f"part {part!r}, {count} bytes from {begin}, leaves result {result}")
+    check_loops(plan)
+
+
+def check_loops(plan):
+    around = []
+    for i, loop in enumerate(plan.loops):
+        need(loop["first"] < loop["end"] <= len(plan.commands), f"loop {i} is not of commands that there are")
+        need(i == 0 or (plan.loops[i - 1]["first"], -plan.loops[i - 1]["end"]) < (loop["first"], -loop["end"]),
+             f"loop {i} stands out of order")
+        around = [end for end in around if end > loop["first"]]
+        need(all(loop["end"] <= end for end in around), f"loop {i} ends behind one in which it begins")
+        around.append(loop["end"])
+        for view in loop["carried"]:
+            check_view(plan, view, f"a carried value of loop {i}")
+            need(all(value < len(plan.plan["values"]) and plan.plan["values"][value][1] == view[2]
+                     for value in view[3:]), f"a carried value of loop {i} has other bytes than its values")
+        if "flag" in loop:
+            check_view(plan, loop["flag"], f"the flag of loop {i}")
+            need(loop["flag"][2] == 1 and any(view[:2] == loop["flag"][:2] for view in loop["carried"]),
+                 f"the flag of loop {i} is not the first byte of a carried value")
+    for c, command in enumerate(plan.commands if plan.loops else ()):
+        need(command.get("queue", 0) == 0 and command["command"] in ("dispatch", "barrier"),
+             f"command {c} is of another queue, in a plan with loops")
 
 
 def prove_ranges(plan):
@@ -276,6 +301,13 @@ def show(plan, runs, moment, views):
 
 
 def prove_order(plan):
+    if not plan.loops:
+        return f"{order_all(plan)} runs of bytes used, each after and in sight of what it must be"
+    checked = max(order_all(loops.Written(plan, walk_time, trips)) for trips in loops.choices(plan.loops))
+    return f"{checked} runs of bytes used in two trips, each after and in sight of what it must be"
+
+
+def order_all(plan):
     runs, d, checked = plan.runs(Seen()), 0, 0
     for moment, command in zip(plan.moments, plan.commands):
         show(plan, runs, moment, command.get("memory", ()))
@@ -295,7 +327,7 @@ def prove_order(plan):
             if use.writes:
                 runs[use.allocation].put(use.begin, use.end, Seen(use))
         d += 1
-    return f"{checked} runs of bytes used, each after and in sight of what it must be"
+    return checked
 
 
 def share(a, b):
@@ -333,8 +365,11 @@ def prove_barriers(plan):
             need(second.reads if kind == "raw" else second.writes,
                  lambda: f"{second}, cannot be the second end of a {kind} hazard")
             need(share(first, second), lambda: f"{first}, and {second}, share no byte")
-            need(plan.at[ends[0]] < c < plan.at[ends[2]],
+            need(plan.at[ends[0]] < c < plan.at[ends[2]]
+                 or loops.goes_round(plan.loops, c, plan.at[ends[0]], plan.at[ends[2]]),
                  lambda: f"the barrier at command {c} is not between {first}, and {second}")
+        if loops.is_edge(plan.loops, c):
+            continue
         begin, end = command["hazards"][0][1], command["hazards"][0][3]
         queue = plan.moments[c].queue
         first, second = waits_alone[plan.at[begin]], waits_alone[plan.at[end]]
@@ -408,6 +443,54 @@ def written_runs(use):
     return ((at, at + size) for at in (use.begin + begin + i * stride for i in range(count)))
 
 
+def read_all(plan, runs, uses):
+    reads = 0
+    for use in uses:
+        constant = plan.is_in(use, "constants")
+        need(constant == (use.value is None), lambda: f"{use}, has "
+             f"{'a' if constant else 'no'} value")
+        if use.reads and not constant:
+            reads += 1
+            for held in runs[use.allocation].get(use.begin, use.end):
+                need(held == use.value, lambda: f"{use}, must hold {describe(use.value)}, and "
+                     f"holds {describe(held)}")
+    return reads
+
+
+def write_all(runs, uses):
+    for use in uses:
+        if use.writes and not is_sure(use):
+            states = runs[use.allocation].states
+            for i in runs[use.allocation].over(use.begin, use.end):
+                need(not use.before or states[i] == use.before, lambda: f"{use}, must hold "
+                     f"{describe(use.before)} to be inserted into, and holds "
+                     f"{describe(states[i])}")
+                states[i] = use.value if states[i] == use.value or use.before else None
+    for use in uses:
+        if use.writes and is_sure(use):
+            for begin, end in written_runs(use):
+                runs[use.allocation].put(begin, end, use.value)
+
+
+def go_round(plan, runs, loop, due, then):
+    """Checks that the carried bytes hold values `due`, and makes them hold `then`; forgets what else a loop writes."""
+    for allocation, offset, size, *values in loop["carried"]:
+        for held in runs[allocation].get(offset, offset + size) if size else ():
+            need(held == (values[due], offset), lambda: f"bytes [{offset}, {offset + size}) of allocation "
+                 f"{allocation} must hold value {values[due]} at the edge of the loop at command {loop['first']}, "
+                 f"and hold {describe(held)}")
+    for uses in plan.uses:
+        for use in uses:
+            if use.writes and loop["first"] <= plan.at[use.dispatch] < loop["end"]:
+                runs[use.allocation].put(use.begin, use.end, None)
+    for allocation, offset, size, *values in loop["carried"]:
+        if size:
+            runs[allocation].put(offset, offset + size, (values[then], offset))
+
+
+INIT, INSIDE, NEXT, AFTER = range(4)  # of a carried value
+
+
 def prove_contents(plan):
     runs, arguments = plan.runs(None), plan.plan["argument_values"]
     homes = {}
@@ -417,29 +500,21 @@ def prove_contents(plan):
                 runs[a].put(0, allocation["bytes"], (arguments[allocation["index"]], 0))
         is_result = allocation["kind"] == "result"
         homes[allocation["index"] if is_result else allocation.get("result")] = a
-    reads = 0
-    for uses in plan.uses:
-        for use in uses:
-            constant = plan.is_in(use, "constants")
-            need(constant == (use.value is None), lambda: f"{use}, has "
-                 f"{'a' if constant else 'no'} value")
-            if use.reads and not constant:
-                reads += 1
-                for held in runs[use.allocation].get(use.begin, use.end):
-                    need(held == use.value, lambda: f"{use}, must hold {describe(use.value)}, and "
-                         f"holds {describe(held)}")
-        for use in uses:
-            if use.writes and not is_sure(use):
-                states = runs[use.allocation].states
-                for i in runs[use.allocation].over(use.begin, use.end):
-                    need(not use.before or states[i] == use.before, lambda: f"{use}, must hold "
-                         f"{describe(use.before)} to be inserted into, and holds "
-                         f"{describe(states[i])}")
-                    states[i] = use.value if states[i] == use.value or use.before else None
-        for use in uses:
-            if use.writes and is_sure(use):
-                for begin, end in written_runs(use):
-                    runs[use.allocation].put(begin, end, use.value)
+    reads, d = 0, 0
+    twice = loops.made_twice(plan.loops, arguments, [
+        (use.value[0], plan.at[use.dispatch]) for uses in plan.uses for use in uses if use.writes and use.value])
+    need(twice is None, lambda: f"value {twice} is made inside and outside of a loop, or by two")
+    for c in range(len(plan.commands) + 1):
+        for loop in reversed(plan.loops):
+            if loop["end"] == c:
+                go_round(plan, runs, loop, NEXT, AFTER)
+        for loop in plan.loops:
+            if loop["first"] == c:
+                go_round(plan, runs, loop, INIT, INSIDE)
+        if c < len(plan.commands) and plan.commands[c]["command"] == "dispatch":
+            reads += read_all(plan, runs, plan.uses[d])
+            write_all(runs, plan.uses[d])
+            d += 1
     for r, tensor in enumerate(plan.entry["results"]):
         size = stored_bytes(tensor, plan.profile)
         if size:

@@ -205,8 +205,13 @@ def command(value, place):
     COMMANDS[kind](value, place)
 
 
+def loop(value, place):
+    record(optional=["flag"], first=index, end=count, trips=count, flag=view,
+           carried=array(row(index, size, size, index, index, index, index)))(value, place)
+
+
 PLAN = record(
-    optional=["parts"], parts=array(row(name, index, size, number(1, 2**56), index)),
+    optional=["loops", "parts"], loops=array(loop), parts=array(row(name, index, size, number(1, 2**56), index)),
     schema_version=one_of(SCHEMA_VERSION), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),

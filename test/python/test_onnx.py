@@ -188,6 +188,24 @@ def test_loops_of_known_length_are_unrolled():
     numpy.testing.assert_allclose(rows, numpy.square(expected), rtol=1e-6)
 
 
+def test_long_loops_stay_loops():
+    model = make_model("""agraph (float[3] x) => (float[3] last) {
+      trips = Constant <value: tensor = int64 {4200}> ()
+      go = Constant <value: tensor = bool {1}> ()
+      last = Loop (trips, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
+        d = Identity(c)
+        half = Constant <value: tensor = float {0.5}> ()
+        h = Mul(a, half)
+        b = Add(h, x)
+      }>
+    }""")
+    x = normal(3)
+    expected = x
+    for _ in range(4200):
+        expected = expected * numpy.float32(0.5) + x
+    numpy.testing.assert_allclose(weir.onnx.run_model(model, [x])[0], expected, rtol=1e-6)
+
+
 def test_loops_decided_by_data_are_refused():
     model = make_model("""agraph (float[3] x) => (float[3] last) {
       trips = Constant <value: tensor = int64 {4}> ()

@@ -349,7 +349,8 @@ static void explainCommands(PlanStory &story) {
     barrier.bytes = getSharedBytes(story, barrier.hazard);
     barrier.sentence = "barrier " + std::to_string(barrier.number) + ": waits for " +
                        describeHazard(story, barrier.hazard) + ", " +
-                       std::to_string(barrier.bytes) + " bytes";
+                       std::to_string(barrier.bytes) + " bytes" +
+                       (size_t(barrier.hazard.to) < position ? ", of the next trip" : "");
     story.barriers.push_back(std::move(barrier));
   }
 }

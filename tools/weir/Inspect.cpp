@@ -96,6 +96,31 @@ static std::vector<std::vector<std::string>> getSlotValues(const Plan &plan) {
   return names;
 }
 
+namespace {
+/// A loop of a plan for people: its dispatches and its trips.
+struct LoopCounts {
+  int64_t firstDispatch = 0, dispatches = 0;
+
+  LoopCounts(const Plan &plan, const Loop &loop) {
+    for (int64_t i = 0; i < loop.end; ++i)
+      if (plan.commands[size_t(i)].kind == Command::Kind::Dispatch)
+        ++(i < loop.first ? firstDispatch : dispatches);
+  }
+};
+} // namespace
+
+static Json listLoops(const Plan &plan) {
+  Json list = Json::array();
+  for (const Loop &loop : plan.loops) {
+    LoopCounts counts(plan, loop);
+    list.push_back({{"first_dispatch", counts.firstDispatch},
+                    {"dispatches", counts.dispatches},
+                    {"trips", loop.trips},
+                    {"decided_by_data", loop.flag.has_value()}});
+  }
+  return list;
+}
+
 static Json toJson(const std::vector<TensorSpec> &tensors) {
   Json list = Json::array();
   for (const TensorSpec &tensor : tensors) {
@@ -179,7 +204,8 @@ static void printAsJson(const Artifact &artifact, const ModelledTimes &times) {
                      {"device_bytes", memory.onDevice},
                      {"host_bytes", memory.inHost},
                      {"donations", donations},
-                     {"slot_values", slots}});
+                     {"slot_values", slots},
+                     {"loops", listLoops(plan)}});
     if (std::optional<ModelledPlan> modelled = times.get(plan))
       plans.back()["modelled_seconds"] = modelled->getSeconds();
   }
@@ -226,6 +252,19 @@ static void printAsTables(const Artifact &artifact, const ModelledTimes &times) 
   if (times.areWanted())
     head.push_back(times.getHead());
   printTable(head, rows);
+
+  rows.clear();
+  for (const Plan &plan : artifact.plans)
+    for (const Loop &loop : plan.loops) {
+      LoopCounts counts(plan, loop);
+      rows.push_back({plan.entry, plan.target, std::to_string(counts.firstDispatch),
+                      std::to_string(counts.dispatches),
+                      (loop.flag ? "decided by data, at most " : "") + std::to_string(loop.trips)});
+    }
+  if (!rows.empty()) {
+    std::cout << "\n";
+    printTable({"entry", "target", "loop from dispatch", "dispatches", "trips"}, rows);
+  }
 
   rows.clear();
   for (const Profile &profile : artifact.manifest.targets)

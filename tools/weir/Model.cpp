@@ -6,6 +6,7 @@
 #include "Profile.h"
 #include "Ptxas.h"
 
+#include "weir/Artifact/Loops.h"
 #include "weir/PtxReader/PtxReader.h"
 
 #include <algorithm>
@@ -135,11 +136,13 @@ ModelledPlan tool::predictPlan(const Artifact &artifact, const Plan &plan, const
   ModelledPlan result;
   std::map<std::pair<int64_t, std::array<int64_t, 3>>, size_t> known;
   std::map<int64_t, ReadCode> codes;
+  const std::vector<int64_t> runs = countRuns(plan);
   for (const Command *dispatch : getDispatches(plan)) {
+    const int64_t times = runs[size_t(dispatch - plan.commands.data())];
     auto [at, isNew] =
         known.try_emplace(std::pair(dispatch->kernel, dispatch->grid), result.kernels.size());
     if (!isNew) {
-      ++result.kernels[at->second].dispatches;
+      result.kernels[at->second].dispatches += times;
       continue;
     }
     const Kernel &kernel = plan.kernels[size_t(dispatch->kernel)];
@@ -150,7 +153,7 @@ ModelledPlan tool::predictPlan(const Artifact &artifact, const Plan &plan, const
     modelled.name = kernel.name;
     modelled.source = dispatch->location;
     modelled.grid = dispatch->grid;
-    modelled.dispatches = 1;
+    modelled.dispatches = times;
     model::Launch launch;
     launch.grid = dispatch->grid;
     launch.subgroupSize = profile.subgroupSize;

@@ -197,6 +197,24 @@ struct ResultPart {
   int64_t wave = 0; ///< the last of a dispatch that writes one of the bytes
 };
 
+/// Bytes that a loop hands from one trip to the next, and the values that they hold.
+struct CarriedValue {
+  PlanView view;
+  int64_t init = 0;   ///< before the first trip
+  int64_t inside = 0; ///< when a trip begins
+  int64_t next = 0;   ///< when a trip ends
+  int64_t after = 0;  ///< behind the loop
+};
+
+/// Commands [first, end) of a plan, which run several times.
+struct Loop {
+  int64_t first = 0, end = 0;
+  int64_t trips = 1; ///< with a flag: the max number
+  /// A byte of a carried value. It is read before each trip; 0 ends the loop.
+  std::optional<PlanView> flag = {};
+  std::vector<CarriedValue> carried = {};
+};
+
 /// The commands and memory of one entry on one target.
 struct Plan {
   std::string entry, target;
@@ -208,6 +226,7 @@ struct Plan {
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
   std::vector<ResultPart> parts; ///< apart from one another
+  std::vector<Loop> loops; ///< in the order of their first commands, outer ones first
   int64_t arenaBytes = 0;
   int64_t pinnedBytes = 0; ///< size of the arena if no two values shared bytes
 };

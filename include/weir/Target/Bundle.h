@@ -16,6 +16,9 @@ namespace weir {
 ///         that repeat.
 mlir::FailureOr<Manifest> getManifest(mlir::ModuleOp module);
 
+/// Returns the entries that consist of segments, by name: the dictionaries of `weir.programs`.
+llvm::ArrayRef<mlir::NamedAttribute> getPrograms(mlir::ModuleOp module);
+
 /// Returns the plan of an entry whose dispatches launch `gpu.binary` kernels.
 /// The module must pass weir-verify-ordered but for its kernels.
 /// Errors: failure, with a diagnostic, when a kernel's binary does not state

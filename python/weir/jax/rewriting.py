@@ -1,6 +1,6 @@
 """Evaluates a JAX program operation by operation, so that each has a form that torch-mlir's passes lower.
 
-Calls are inlined, branches become choices, and loops of known length are unrolled. `weir.jax.rules` writes others out.
+Calls are inlined, branches become choices, and short loops are unrolled. `weir.jax.rules` writes others out.
 """
 
 import pathlib
@@ -16,7 +16,8 @@ from weir.jax.rules import RULES
 from weir.stablehlo import STOP_GRADIENT
 
 source_info_util.register_exclusion(str(pathlib.Path(__file__).parent))  # no line of this package is the user's
-MAX_UNROLLED = 1 << 15  # operations of a loop
+MAX_UNROLLED = 1 << 10  # operations of a loop
+MAX_DIFFERENTIATED = 1 << 15  # the same where Weir takes the gradient, for which it needs the steps
 LIBRARY = jax.__path__[0]
 # Calls by the name of the parameter that has what is called.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
@@ -62,8 +63,12 @@ class Rewriter:
             return self._call(parameters[CALLS[name]], operands)
         if name == "cond":
             return self._choose(parameters["branches"], *operands)
-        if name == "scan" and self._count(parameters["jaxpr"]) * parameters["length"] <= MAX_UNROLLED:
-            return self._unroll(operands, **parameters)
+        if name == "scan":
+            steps = self._count(parameters["jaxpr"]) * parameters["length"]
+            short = steps <= (MAX_DIFFERENTIATED if self._differentiated else MAX_UNROLLED)
+            return (self._unroll if short else self._scan)(operands, **parameters)
+        if name == "while":
+            return self._repeat(operands, **parameters)
         if name == "stop_gradient":
             return [_stop_gradient(operands[0]) if self._differentiated else operands[0]]
         if name == "optimization_barrier":
@@ -90,6 +95,28 @@ class Rewriter:
                 chosen = lax.select(jnp.broadcast_to(clamped == i, jnp.shape(chosen)), values[i], chosen)
             made.append(chosen)
         return made
+
+    def _scan(self, operands: list, *, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool,
+              **_: object) -> list[jax.Array]:
+        """Keeps a loop of known length, its step rewritten."""
+        constants, carried, lists = (operands[:num_consts], operands[num_consts:num_consts + num_carry],
+                                     operands[num_consts + num_carry:])
+
+        def step(values: tuple, elements: tuple) -> tuple[tuple, tuple]:
+            made = self._call(jaxpr, [*constants, *values, *elements])
+            return tuple(made[:num_carry]), tuple(made[num_carry:])
+
+        last, rows = lax.scan(step, tuple(carried), tuple(lists), length=length, reverse=reverse)
+        return [*last, *rows]
+
+    def _repeat(self, operands: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr,
+                body_nconsts: int, **_: object) -> list[jax.Array]:
+        """Keeps a loop whose number of trips is not known here, its condition and its step rewritten."""
+        asked, given = operands[:cond_nconsts], operands[cond_nconsts:cond_nconsts + body_nconsts]
+        return list(lax.while_loop(
+            lambda values: self._call(cond_jaxpr, [*asked, *values])[0],
+            lambda values: tuple(self._call(body_jaxpr, [*given, *values])),
+            tuple(operands[cond_nconsts + body_nconsts:])))
 
     def _unroll(self, operands: list, *, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
                 reverse: bool, **_: object) -> list[jax.Array]:

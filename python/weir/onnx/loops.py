@@ -1,4 +1,4 @@
-"""Unrolls ONNX's Loop and Scan where the number of trips is known."""
+"""Unrolls ONNX's Loop and Scan where the number of trips is known and small."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,6 +9,7 @@ from onnx import helper, numpy_helper
 from weir.onnx.writing import Writer, rename_values
 
 MAX_UNROLLED = 1 << 13  # nodes of all trips
+COUNTED = "/counted"  # ends the name of a Loop that stays one
 
 
 def unroll_loop(writer: Writer) -> bool:
@@ -20,8 +21,10 @@ def unroll_loop(writer: Writer) -> bool:
         if start is None:
             return False
         trips = trips if start.any() else 0
-    if trips is None or trips < 0 or trips * max(1, len(body.node)) > MAX_UNROLLED or not _stays_true(body):
+    if trips is None or trips < 0 or not _stays_true(body):
         return False
+    if trips * max(1, len(body.node)) > MAX_UNROLLED:
+        return _mark(writer)
     carried = list(node.input[2:])
     rows: list[list[str]] = []
     for i in range(trips):
@@ -59,6 +62,22 @@ def unroll_scan(writer: Writer) -> bool:
     out_axes = writer.attribute("scan_output_axes", [0] * results)
     columns = [list(column)[::-1] if reverse else list(column) for column, reverse in zip(zip(*rows), reversed_)]
     return _finish(writer, carried, [list(row) for row in zip(*columns)] if columns else rows, out_axes.__getitem__)
+
+
+def is_counted(node: onnx.NodeProto) -> bool:
+    """Whether a Loop is one that torch-mlir lowers to the same values: `unroll_loop` has marked it."""
+    return node.name.endswith(COUNTED)
+
+
+def _mark(writer: Writer) -> bool:
+    """Marks a Loop that its number of trips alone ends, and that has no lists. Returns whether it did."""
+    node = writer.node
+    if is_counted(node) or len(node.input) - 2 != len(node.output) or not all(node.input):
+        return False
+    marked = onnx.NodeProto.FromString(node.SerializeToString())
+    marked.name += COUNTED
+    writer.nodes.append(marked)
+    return True
 
 
 def _stays_true(body: onnx.GraphProto) -> bool:

@@ -6,7 +6,7 @@ import numpy
 import onnx
 from onnx import TensorProto, helper
 
-from weir.onnx.loops import unroll_loop, unroll_scan
+from weir.onnx.loops import is_counted, unroll_loop, unroll_scan
 from weir.onnx.recurrences import unroll
 from weir.onnx.resizing import resize
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
@@ -23,7 +23,9 @@ def is_wrong(node: onnx.NodeProto) -> bool:
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "AveragePool":  # windows that dilations lead over the end
         return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
-    return node.op_type in ("Det", "GridSample", "Loop") or (
+    if node.op_type == "Loop":
+        return not is_counted(node)
+    return node.op_type in ("Det", "GridSample") or (
         node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
 
 

@@ -15,10 +15,12 @@ from torch_mlir.passmanager import PassManager
 
 from weir.graphs import ExportError, collect_errors, find_foreign
 from weir.torch.holes import fill_holes, open_holes
+from weir.torch.loops import WHILE, carry_all
 from weir.torch.operators import argsort, stop_gradient, uniform
 from weir.torch.places import find_place, list_calls, refuse
 from weir.torch.tracing import CALLED
 
+INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
@@ -30,9 +32,10 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
 
     Where there is no such form, each operator is tried alone, to name all that have none.
     """
+    carry_all(program)
     # Nodes now: the import replaces the constants among them by their values.
     nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
-    nodes = [node for node in nodes if node.target not in (argsort, stop_gradient, uniform)]
+    nodes = [node for node in nodes if node.target not in (argsort, stop_gradient, uniform, WHILE)]
     calls = {_describe_call(node): node for node in reversed(nodes)}
     alone = {key: _isolate(node) for key, node in calls.items()}
     lowered, reason = _try_lowering(lambda importer: importer.import_frozen_program(program, func_name=entry))
@@ -57,6 +60,9 @@ def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Modul
     try:
         bring_in(importer)
         lowered = importer.module
+        if len(lowered.body.operations) > 1:  # a loop's functions are called
+            with context:
+                PassManager.parse(INLINE).run(lowered.operation)
         holes = open_holes(lowered)
         for pipeline in LOWERING:
             with context:

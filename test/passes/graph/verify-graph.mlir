@@ -41,11 +41,19 @@ func.func @loops(%a: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
-  // expected-error @below {{'scf.for' op is a loop; a graph has no control flow, and only loops of constant bounds are written out}}
   %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%x = %a) -> tensor<4xf32> {
-    scf.yield %x : tensor<4xf32>
+    // expected-error @below {{'arith.addf' op is of tensors; elementwise computation of tensors is linalg's here}}
+    %y = arith.addf %x, %x : tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
   }
-  return %r : tensor<4xf32>
+  %ok = arith.constant true
+  // expected-error @below {{'scf.if' op chooses between branches of which one has a loop or an effect; the graph computes both}}
+  %s = scf.if %ok -> tensor<4xf32> {
+    scf.yield %r : tensor<4xf32>
+  } else {
+    scf.yield %a : tensor<4xf32>
+  }
+  return %s : tensor<4xf32>
 }
 
 // -----

@@ -1,0 +1,79 @@
+//===- LoopRecording.cpp - Recordings that run several times --------------===//
+
+#include "LoopRecording.h"
+
+#include <algorithm>
+
+namespace weir::runtime {
+
+LoopRecording::LoopRecording(Device &device, const Plan &plan,
+                             const std::vector<const Storage *> &allocations,
+                             const std::function<std::unique_ptr<Recording>(const Plan &)> &make)
+    : device(device), allocations(allocations),
+      pieces(record(plan, 0, int64_t(plan.commands.size()), 0, make)) {}
+
+/// Records commands [first, end), in which the loops from `nextLoop` on begin.
+std::vector<LoopRecording::Piece>
+LoopRecording::record(const Plan &plan, int64_t first, int64_t end, size_t nextLoop,
+                      const std::function<std::unique_ptr<Recording>(const Plan &)> &make) {
+  std::vector<Piece> list;
+  while (first < end) {
+    const bool isLoop = nextLoop < plan.loops.size() && plan.loops[nextLoop].first == first;
+    if (isLoop) {
+      const Loop &loop = plan.loops[nextLoop];
+      Piece piece;
+      piece.trips = loop.trips;
+      if (loop.flag) {
+        piece.flag = allocations[size_t(loop.flag->allocation)];
+        piece.flagOffset = loop.flag->offset;
+      }
+      piece.body = record(plan, first, loop.end, nextLoop + 1, make);
+      list.push_back(std::move(piece));
+      first = loop.end;
+      while (nextLoop < plan.loops.size() && plan.loops[nextLoop].first < first)
+        ++nextLoop;
+      continue;
+    }
+    const int64_t last =
+        nextLoop < plan.loops.size() ? std::min(end, plan.loops[nextLoop].first) : end;
+    Plan part;
+    part.entry = plan.entry;
+    part.target = plan.target;
+    part.allocations = plan.allocations;
+    part.kernels = plan.kernels;
+    part.commands.assign(plan.commands.begin() + first, plan.commands.begin() + last);
+    Piece piece;
+    piece.recording = make(part);
+    list.push_back(std::move(piece));
+    first = last;
+  }
+  return list;
+}
+
+/// Waits for what decides whether a trip follows.
+bool LoopRecording::isSet(const Piece &loop) const {
+  unsigned char flag = 0;
+  loop.flag->lastUse = device.submissions;
+  device.read(*loop.flag, loop.flagOffset, &flag, 1);
+  return flag != 0;
+}
+
+void LoopRecording::submit(const std::vector<Piece> &list) {
+  for (const Piece &piece : list) {
+    if (piece.recording) {
+      piece.recording->submit();
+      continue;
+    }
+    if (!piece.flag && piece.body.size() == 1 && piece.body.front().recording) {
+      piece.body.front().recording->submitTimes(piece.trips);
+      continue;
+    }
+    int64_t trip = 0;
+    for (; trip < piece.trips && (!piece.flag || isSet(piece)); ++trip)
+      submit(piece.body);
+    if (piece.flag && trip == piece.trips && isSet(piece))
+      throw Error("a loop did not end within its " + std::to_string(piece.trips) + " trips");
+  }
+}
+
+} // namespace weir::runtime

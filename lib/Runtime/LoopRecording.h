@@ -1,0 +1,50 @@
+//===- LoopRecording.h - Recordings that run several times ------*- C++ -*-===//
+
+#ifndef WEIR_RUNTIME_LOOPRECORDING_H
+#define WEIR_RUNTIME_LOOPRECORDING_H
+
+#include "Device.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace weir::runtime {
+
+/// A plan with loops: what is between their edges is recorded once, and submitted in each trip. A
+/// submission is ordered after earlier ones, and barriers reach across, as they are the plan's.
+class LoopRecording : public Recording {
+public:
+  /// `record` records a plan that has a part of the commands.
+  LoopRecording(Device &device, const Plan &plan, const std::vector<const Storage *> &allocations,
+                const std::function<std::unique_ptr<Recording>(const Plan &)> &record);
+
+  /// Returns once all but the trips behind the last flag are on their way. Errors: `Error`, also if
+  /// a loop makes more trips than the plan allows.
+  void submit() override { submit(pieces); }
+  double readNanoseconds() const override { return -1; } // a piece knows its last time alone
+  std::vector<weir_dispatch_time> readDispatchTimes() const override { return {}; }
+
+private:
+  /// Commands between two edges, or a loop.
+  struct Piece {
+    std::unique_ptr<Recording> recording; ///< null: a loop
+    int64_t trips = 0;
+    const Storage *flag = nullptr; ///< null: the number of trips is known
+    int64_t flagOffset = 0;
+    std::vector<Piece> body;
+  };
+
+  std::vector<Piece> record(const Plan &plan, int64_t first, int64_t end, size_t nextLoop,
+                            const std::function<std::unique_ptr<Recording>(const Plan &)> &make);
+  void submit(const std::vector<Piece> &list);
+  bool isSet(const Piece &loop) const;
+
+  Device &device;
+  std::vector<const Storage *> allocations;
+  std::vector<Piece> pieces;
+};
+
+} // namespace weir::runtime
+
+#endif // WEIR_RUNTIME_LOOPRECORDING_H

@@ -1,0 +1,254 @@
+"""Loops between tensors: recorded once, run until a count or a flag ends them, proved from trip to trip."""
+
+import json
+
+import numpy
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from edits import edit_plan, get_plan, run_checkers
+
+HEAD = """%c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %e = tensor.empty() : tensor<8xf32>
+    """
+COUNT = """%nn = tensor.extract %n[] : tensor<i32>
+    %count = arith.index_cast %nn : i32 to index
+    """
+V = "tensor<8xf32>"
+
+
+def binary(result, op, a, b):
+    return f"%{result} = linalg.{op} ins(%{a}, %{b} : {V}, {V}) outs(%e : {V}) -> {V}\n    "
+
+
+def unary(result, op, a):
+    return f"%{result} = linalg.{op} ins(%{a} : {V}) outs(%e : {V}) -> {V}\n    "
+
+
+# Name: arguments, result types, body, results.
+GRAPHS = {
+    # Too long to be unrolled: its number of trips is in the plan.
+    "counted": (f"%x: {V}, %w: {V}", [V], HEAD + f"""%many = arith.constant 4097 : index
+    %r = scf.for %i = %c0 to %many step %c1 iter_args(%h = %x) -> {V} {{
+    """ + unary("t", "tanh", "h") + binary("y", "add", "t", "w") + f"scf.yield %y : {V}\n    }}\n", ["r"]),
+    # The counter decides where a row is read and where one is written, in place.
+    "stacked": (f"%x: {V}, %xs: tensor<9x8xf32>, %n: tensor<i32>", [V, "tensor<9x8xf32>"], HEAD + COUNT + f"""
+    %z = arith.constant dense<1.0> : tensor<9x8xf32>
+    %r:2 = scf.for %i = %c0 to %count step %c1 iter_args(%a = %x, %ys = %z) -> ({V}, tensor<9x8xf32>) {{
+      %row = tensor.extract_slice %xs[%i, 0] [1, 8] [1, 1] : tensor<9x8xf32> to {V}
+      """ + binary("s", "add", "a", "row") + f"""
+      %y = tensor.insert_slice %s into %ys[%i, 0] [1, 8] [1, 1] : {V} into tensor<9x8xf32>
+      scf.yield %s, %y : {V}, tensor<9x8xf32>
+    }}
+    """, ["r#0", "r#1"]),
+    # Values change places, so none can be updated where it is.
+    "swapped": (f"%x: {V}, %w: {V}, %n: tensor<i32>", [V, V], HEAD + COUNT + f"""
+    %r:2 = scf.for %i = %c0 to %count step %c1 iter_args(%a = %x, %b = %w) -> ({V}, {V}) {{
+      """ + binary("s", "sub", "a", "b") + f"scf.yield %b, %s : {V}, {V}\n    }}\n", ["r#0", "r#1"]),
+    # Elements of one trip become neighbours of others: a kernel cannot write over what it reads.
+    "reversed": (f"%x: {V}, %w: {V}, %n: tensor<i32>", [V], HEAD + COUNT + f"""
+    %r = scf.for %i = %c0 to %count step %c1 iter_args(%a = %x) -> {V} {{
+      %s = linalg.generic {{indexing_maps = [affine_map<(d0) -> (7 - d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+          iterator_types = ["parallel"]}} ins(%a, %w : {V}, {V}) outs(%e : {V}) {{
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %t = arith.addf %p, %q : f32
+        linalg.yield %t : f32
+      }} -> {V}
+      scf.yield %s : {V}
+    }}
+    """, ["r"]),
+    # Data decide when it ends.
+    "decided": (f"%x: {V}, %n: tensor<f32>", [V, "tensor<i32>"], HEAD + f"""
+    %i0 = arith.constant dense<0> : tensor<i32>
+    %one = arith.constant 1 : i32
+    %low = arith.constant dense<0xFF800000> : tensor<f32>
+    %r:2 = scf.while (%h = %x, %i = %i0) : ({V}, tensor<i32>) -> ({V}, tensor<i32>) {{
+      %m = linalg.reduce {{ arith.maximumf }} ins(%h : {V}) outs(%low : tensor<f32>) dimensions = [0]
+      %most = tensor.extract %m[] : tensor<f32>
+      %end = tensor.extract %n[] : tensor<f32>
+      %go = arith.cmpf olt, %most, %end : f32
+      scf.condition(%go) %h, %i : {V}, tensor<i32>
+    }} do {{
+    ^bb0(%h: {V}, %i: tensor<i32>):
+      """ + binary("d", "add", "h", "h") + f"""
+      %k = tensor.extract %i[] : tensor<i32>
+      %k1 = arith.addi %k, %one : i32
+      %next = tensor.from_elements %k1 : tensor<i32>
+      scf.yield %d, %next : {V}, tensor<i32>
+    }}
+    """, ["r#0", "r#1"]),
+    # A donated argument, values from before the loop, one loop behind another.
+    "two": (f'%x: {V} {{weir.name = "x", weir.donate}}, %n: tensor<i32>', [V], HEAD + COUNT + binary("two", "add", "x", "x") + f"""
+    %r = scf.for %i = %c0 to %count step %c1 iter_args(%h = %x) -> {V} {{
+      """ + binary("a", "add", "h", "two") + unary("b", "tanh", "a") + f"""scf.yield %b : {V}
+    }}
+    """ + binary("m", "mul", "r", "two") + f"""
+    %s = scf.for %i = %c0 to %count step %c1 iter_args(%h = %r) -> {V} {{
+      """ + binary("c", "sub", "h", "m") + f"scf.yield %c : {V}\n    }}\n    " + binary("last", "mul", "s", "m"), ["last"]),
+}
+NESTED = (f"%x: {V}, %n: tensor<i32>", [V], HEAD + COUNT + binary("two", "add", "x", "x") + f"""
+    %r = scf.for %i = %c0 to %count step %c1 iter_args(%h = %x) -> {V} {{
+      %s = scf.for %j = %c0 to %i step %c1 iter_args(%g = %h) -> {V} {{
+        """ + binary("a", "add", "g", "two") + f"""scf.yield %a : {V}
+      }}
+      """ + binary("t", "sub", "s", "h") + binary("u", "sub", "t", "x") + f"scf.yield %u : {V}\n    }}\n", ["r"])
+
+
+def get_text(arguments, types, body, results):
+    values = ", ".join(f"%{value}" for value in results)
+    return (f"func.func @f({arguments}) -> ({', '.join(types)}) {{\n    {body}    return {values} : "
+            f"{', '.join(types)}\n}}\n")
+
+
+def make_inputs(weir, artifact, n):
+    """Writes random arguments; `n` is the one of rank 0."""
+    random = numpy.random.default_rng(3)
+    arguments = weir.inspect(artifact)["entries"][0]["arguments"]
+    kinds = {"F32": numpy.float32, "I32": numpy.int32}
+    save_file({a["name"]: (random.standard_normal(a["shape"]) if a["shape"] else numpy.array(n)).astype(kinds[a["dtype"]])
+               for a in arguments}, weir.folder / "in.safetensors")
+    return ["--input=in.safetensors"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_loop(weir, name, n):
+    if name == "counted" and n:
+        pytest.skip("its length is constant")
+    artifact = weir.compile_text(get_text(*GRAPHS[name]))
+    weir.compare(artifact, make_inputs(weir, artifact, n), 1e-5, validated=True)
+    plan = get_plan(artifact)
+    assert len(plan["loops"]) == (2 if name == "two" else 1)
+    assert all(("flag" in loop) == (name != "counted") for loop in plan["loops"])
+    for done in run_checkers(artifact):
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_a_loop_in_a_loop(weir, n):
+    """How often the inner one runs is decided in each trip of the outer one, which the simulator refuses."""
+    artifact = weir.compile_text(get_text(*NESTED))
+    inputs = make_inputs(weir, artifact, n)
+    weir.run("run", artifact, "--device=reference", "--f64", *inputs, "--output=expected.safetensors")
+    weir.run("run", artifact, *inputs, "--compare=expected.safetensors", "--tolerance=1e-5", validated=True)
+    [isa] = weir.isas[artifact.with_suffix(".cpu.weir")]
+    weir.run("run", artifact.with_suffix(".cpu.weir"), f"--device=cpu:{isa}", *inputs, "--compare=expected.safetensors",
+             "--tolerance=1e-5")
+    for done in run_checkers(artifact):
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_updated_in_place(weir):
+    """A row of a stack is all that a trip writes of it; what changes places is copied."""
+    plans = {}
+    for name in "stacked", "swapped":
+        plans[name] = get_plan(weir.compile_text(get_text(*GRAPHS[name]), name))
+    [loop] = plans["stacked"]["loops"]
+    body = plans["stacked"]["commands"][loop["first"]:loop["end"]]
+    assert sum(len(operand) == 6 for command in body for operand in command.get("operands", [])) == 1
+    counts = {name: sum(command["command"] == "dispatch" for command in plan["commands"][
+        plan["loops"][0]["first"]:plan["loops"][0]["end"]]) for name, plan in plans.items()}
+    assert counts["swapped"] > 2, counts
+
+
+def test_pinned_has_the_same_bits(weir):
+    files = []
+    for artifact in weir.compile_text(get_text(*GRAPHS["two"])), weir.compile_text(get_text(*GRAPHS["two"]), "b", "--no-reuse"):
+        weir.run("run", artifact, *make_inputs(weir, artifact, 4), f"--output={artifact}.out")
+        files.append((weir.folder / f"{artifact}.out").read_bytes())
+    assert files[0] == files[1]
+
+
+def edit_loop(plan, wrong):
+    """Breaks a plan; returns the claim that no longer holds."""
+    [loop] = plan["loops"]
+    commands = plan["commands"]
+    if wrong == "no barrier at the end of a trip":
+        assert commands[loop["end"] - 1]["command"] == "barrier"
+        del commands[loop["end"] - 1]
+        loop["end"] -= 1
+        return "order"
+    if wrong == "no barrier before the loop":
+        assert commands[loop["first"] - 1]["command"] == "barrier"
+        del commands[loop["first"] - 1]
+        loop["first"] -= 1
+        loop["end"] -= 1
+        return "order"
+    if wrong == "nothing is shown at the end of a trip":
+        commands[loop["end"] - 1]["memory"] = []
+        return "order"
+    if wrong == "the end of a trip is not what it carries":
+        one, other = (carried for carried in loop["carried"] if carried[2] == 32)
+        one[5], other[5] = other[5], one[5]
+        return "contents"
+    if wrong == "carried bytes are overwritten":
+        # What a trip writes last goes to the bytes of another carried value.
+        views = [carried[:3] for carried in loop["carried"] if carried[2] == 32]
+        last = [c for c in commands[loop["first"]:loop["end"]] if c["command"] == "dispatch"][-1]
+        target = next(operand for operand in last["operands"] if operand[:3] in views)
+        target[:3] = next(view for view in views if view != target[:3])
+        return "contents"
+    if wrong == "a value of the trip before":
+        # It is no longer said that the bytes hold it when a trip begins.
+        loop["carried"].remove(next(carried for carried in loop["carried"] if carried[2] == 32))
+        return "contents"
+    assert wrong == "one value made inside and outside"
+    inside = [c for c in commands[loop["first"]:loop["end"]] if c["command"] == "dispatch"][0]
+    outside = [c for c in commands[:loop["first"]] if c["command"] == "dispatch"][0]
+    outside["operands"][-1][3] = inside["operands"][-1][3]
+    return "contents"
+
+
+@pytest.mark.parametrize("wrong", [
+    "no barrier at the end of a trip", "no barrier before the loop", "nothing is shown at the end of a trip",
+    "the end of a trip is not what it carries", "carried bytes are overwritten", "a value of the trip before",
+    "one value made inside and outside"])
+def test_both_checkers_see_a_wrong_loop(weir, wrong):
+    artifact = weir.compile_text(get_text(*GRAPHS["swapped"]))
+    plan = get_plan(artifact)
+    claim = edit_loop(plan, wrong)
+    edited = weir.folder / "edited.weir"
+    edit_plan(edited, artifact, plan)
+    for done in run_checkers(edited):
+        assert done.returncode == 1 and claim in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_the_simulator_sees_a_missing_barrier(weir):
+    artifact = weir.compile_text(get_text(*GRAPHS["reversed"]))
+    plan = get_plan(artifact)
+    edit_loop(plan, "no barrier at the end of a trip")
+    edited = weir.folder / "edited.weir"
+    edit_plan(edited, artifact, plan)
+    inputs = make_inputs(weir, artifact, 4)
+    weir.run("run", edited, "--device=sim", *inputs, "--output=o.safetensors", status=1)
+
+
+def test_gradients_of_a_loop_of_known_length(weir):
+    """Each trip begins with what a row keeps: `h` is read behind an exp, `w` in every trip."""
+    text = get_text(f"%x: {V}, %w: {V}, %xs: tensor<4097x8xf32>", [V], HEAD + f"""%many = arith.constant 4097 : index
+    %k = arith.constant dense<0.4> : {V}
+    %r = scf.for %i = %c0 to %many step %c1 iter_args(%h = %x) -> {V} {{
+      %row = tensor.extract_slice %xs[%i, 0] [1, 8] [1, 1] : tensor<4097x8xf32> to {V}
+      """ + binary("p", "mul", "h", "w") + binary("q", "mul", "p", "k") + binary("s", "add", "q", "row") + unary("t", "tanh", "s")
+                    + unary("u", "tanh", "t") + unary("v", "tanh", "u") + unary("o", "tanh", "v")
+                    + f"scf.yield %o : {V}\n    }}\n", ["r"])
+    artifact = weir.compile_text(text, "a", "--vjp=f")
+    entry = ["--entry=f.vjp", "--random-inputs=3"]
+    weir.run("run", artifact, "--device=reference", "--f64", *entry, "--output=expected.safetensors")
+    weir.run("run", artifact, *entry, "--compare=expected.safetensors", "--tolerance=1e-4", "--output=o.safetensors")
+    found = load_file(weir.folder / "o.safetensors")
+    assert all(numpy.abs(found[f"grad.arg{i}"]).max() > 0 for i in range(3)), found
+
+
+def test_gradients_of_other_loops_are_refused(weir):
+    source = weir.folder / "a.mlir"
+    source.write_text(get_text(*GRAPHS["two"]))
+    weir.run("compile", source, "-o", "a.weir", "--vjp=f", status=2)
+
+
+def test_dispatches_in_loops_are_not_timed_one_by_one(weir):
+    artifact = weir.compile_text(get_text(*GRAPHS["swapped"]))
+    explained = weir.run("inspect", artifact)
+    assert "f" in explained
+    assert json.loads(weir.run("inspect", artifact, "--json"))
