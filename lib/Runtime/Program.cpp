@@ -240,7 +240,7 @@ static Plan cut(const Plan &whole, size_t begin, size_t end) {
 const Recording *Program::submit(const Entry &entry, Range range,
                                  const std::vector<const Storage *> &arguments,
                                  const std::vector<const Storage *> &results,
-                                 const std::vector<StorageCopy> &copies) {
+                                 std::vector<StorageCopy> copies) {
   Key key = {&entry, range, arguments};
   key.storages.insert(key.storages.end(), results.begin(), results.end());
   auto kept = recordings.find(key);

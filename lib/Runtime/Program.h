@@ -103,7 +103,7 @@ private:
   const Recording *submit(const Entry &entry, Range range,
                           const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results,
-                          const std::vector<StorageCopy> &copies);
+                          std::vector<StorageCopy> copies);
   void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);

@@ -62,7 +62,7 @@ static bool isIndexOf(Value value, unsigned dim) {
 
 /// Whether the elements of a tensor are in memory when a kernel of its readers runs: those of an
 /// argument, or of a contraction with what follows it.
-static bool isStored(Value value) {
+static bool liesInMemory(Value value) {
   auto maker = value.getDefiningOp<linalg::GenericOp>();
   if (!maker)
     return isa<BlockArgument>(value);
@@ -111,7 +111,7 @@ static std::optional<Pick> findPick(linalg::GenericOp op) {
     if (inner.getNumRegions() || !isMemoryEffectFree(&inner))
       return std::nullopt;
   for (OpOperand *input : op.getDpsInputOperands())
-    if (op.getMatchingIndexingMap(input).isFunctionOfDim(pick.dim) && !isStored(input->get()))
+    if (op.getMatchingIndexingMap(input).isFunctionOfDim(pick.dim) && !liesInMemory(input->get()))
       return std::nullopt;
   return pick;
 }
