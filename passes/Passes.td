@@ -754,8 +754,8 @@ def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
     it. Each goes through all levels like any other function, and weir-pack makes one plan of their
     plans, in which the loop is an item.
 
-    Needs: weir-verify-gradient: a loop is an `scf.for` or an `scf.while` whose carried values are
-    tensors, in a function or in the body of another loop.
+    Needs: weir-verify-gradient: a loop is an `scf.for` or an `scf.while` between tensors, in a
+    function or in the body of another loop.
 
     Gives: for each function with loops its segments, functions with `weir.segment`, and in the
     module's `weir.programs` an entry of its name: its type and attributes, the values between
@@ -763,15 +763,16 @@ def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
     it takes and gives, or a loop: max number of trips, the carried value that decides whether a
     trip follows, and for each carried value the numbers before the loop, in a trip, at its end and
     behind the loop, and the segment that copies it, for the case that it cannot be updated in
-    place. The counter of an `scf.for` is a carried value, and so is the condition of an `scf.while`,
-    which is computed before the first trip and at the end of each. An argument is donated to the
-    last step that takes it.
+    place. The counter of an `scf.for` is a carried value, and so is the condition of an
+    `scf.while`, which is computed before the first trip and at the end of each. An argument
+    is donated to the last step that takes it.
 
-    Never: touches a function without loops. Values of one loop that are no tensors are an error.
+    Never: touches a function without loops. A carried tensor without elements is an error.
 
     Cost: linear in ops.
 
-    Example: x, doubled 1,000 times. `@f_part` makes what the loop begins with, `@f_part_0` is a trip.
+    Example: x, doubled 1,000 times. `@f_part` makes what the loop begins with, `@f_part_0` is a
+    trip, `@f_part_1` makes the result.
     ```mlir
     func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
       %c0 = arith.constant 0 : index
@@ -787,13 +788,24 @@ def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
     }
     ```
     ```mlir
-    func.func @f_part(%arg0: tensor<4xf32>) -> tensor<4xf32> attributes {weir.segment} {
-      return %arg0 : tensor<4xf32>
-    }
-    func.func @f_part_0(%arg0: tensor<4xf32> {weir.donate}) -> tensor<4xf32> attributes {weir.segment} {
-      %0 = tensor.empty() : tensor<4xf32>
-      %1 = linalg.add ins(%arg0, %arg0...
-      return %1 : tensor<4xf32>
+    module {
+      func.func @f_part(%arg0: tensor<4xf32>) -> tensor<4xf32> attributes {weir.segment} {
+        return %arg0 : tensor<4xf32>
+      }
+      func.func @f_copy(%arg0: tensor<4xf32>) -> tensor<4xf32> attributes {weir.segment} {
+        return %arg0 : tensor<4xf32>
+      }
+      func.func @f_part_0(%arg0: tensor<4xf32> {weir.donate}) -> tensor<4xf32>
+          attributes {weir.segment} {
+        %0 = tensor.empty() : tensor<4xf32>
+        %1 = linalg.add ins(%arg0, %arg0 : tensor<4xf32>, tensor<4xf32>)
+            outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+        return %1 : tensor<4xf32>
+      }
+      func.func @f_part_1(%arg0: tensor<4xf32> {weir.donate}) -> tensor<4xf32>
+          attributes {weir.segment} {
+        return %arg0 : tensor<4xf32>
+      }
     }
     ```
   }];

@@ -185,16 +185,16 @@ LogicalResult LoopDerivative::build(OpBuilder &builder, ArrayRef<Value> cotangen
     inits.push_back(sum ? sum : createZeros(builder, loc, weight.getType()));
   }
   keepRows();
-  LogicalResult result = success();
-  auto backward = scf::ForOp::create(
-      builder, loc, getIndex(builder, 0), getIndex(builder, trips), getIndex(builder, 1), inits,
-      [&](OpBuilder &inner, Location, Value step, ValueRange values) {
-        Value trip = arith::SubIOp::create(inner, loc, getIndex(inner, trips - 1), step);
-        FailureOr<SmallVector<Value>> next = buildTrip(inner, trip, values);
-        result = failed(next) ? failure() : success();
-        scf::YieldOp::create(inner, loc, succeeded(next) ? ValueRange(*next) : values);
-      });
-  if (failed(result))
+  auto backward = scf::ForOp::create(builder, loc, getIndex(builder, 0), getIndex(builder, trips),
+                                     getIndex(builder, 1), inits);
+  // Rules look at the function around them, so the loop is there already.
+  OpBuilder inner = OpBuilder::atBlockEnd(backward.getBody());
+  Value last = getIndex(inner, trips - 1);
+  Value trip = arith::SubIOp::create(inner, loc, last, backward.getInductionVar());
+  FailureOr<SmallVector<Value>> next = buildTrip(inner, trip, backward.getRegionIterArgs());
+  scf::YieldOp::create(inner, loc,
+                       succeeded(next) ? ValueRange(*next) : backward.getRegionIterArgs());
+  if (failed(next))
     return failure();
   // The loop's sums of weights have what there was before: what initial values get comes on top.
   for (auto [number, weight] : llvm::enumerate(weights))
