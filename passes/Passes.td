@@ -691,62 +691,6 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
            "Rounding of factors of products in f32: f32 or tf32; empty: the profile's.">];
 }
 
-def FormSegmentsPass : Pass<"weir-form-segments", "mlir::func::FuncOp"> {
-  let summary = "Writes scatters of many updates by sorting the updates.";
-  let description = [{
-    A scatter, and the gradient of a gather, is a reduction over all updates for each row that may
-    be written: it chooses the updates that name the row, and the neutral element instead of the
-    others. This pass sorts the updates by the rows that they name (`norm.argsort`). Those of one
-    row are neighbours then, a *segment*. A scan that starts anew in each segment combines them in
-    their order, and each row takes what the scan has at the end of its segment, which a binary
-    search finds. Each element still has one writer.
-
-    Needs: nothing; gradients are there already. weir-decompose-norms writes out the sort.
-
-    Gives: a sort, a scan, a search and an op that reads their results in place of each reduction
-    whose choice compares a number, which depends on the update and perhaps on other dimensions of
-    the result, with the number of the row; if the comparisons of all rows with all updates, 16 of
-    which count as one step, are more than the steps of the sort, of the search and of the scan.
-    Other conditions of the choice may depend on what the number depends on. Where there are few
-    other elements for each row, the scan is in chunks, and what a segment has in the chunks before
-    is combined with the rest: so a sum's bits depend on the shape alone, but are not those of the
-    reduction.
-
-    Never: touches a reduction of few updates, or whose terms depend on the row.
-
-    Cost: linear in ops, times the ops between a reduction and its elements.
-
-    Example: the sums of the elements that name a place.
-    ```mlir
-    func.func @f(%x: tensor<9000xf32>, %to: tensor<9000xi32>) -> tensor<20000xf32> {
-      %zero = arith.constant dense<0.0> : tensor<20000xf32>
-      %none = arith.constant -0.0 : f32
-      %sum = linalg.generic {
-          indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (j)>,
-                           affine_map<(i, j) -> (i)>],
-          iterator_types = ["parallel", "reduction"]}
-          ins(%x, %to : tensor<9000xf32>, tensor<9000xi32>) outs(%zero : tensor<20000xf32>) {
-      ^bb0(%in: f32, %row: i32, %out: f32):
-        %i = linalg.index 0 : index
-        %place = arith.index_cast %i : index to i32
-        %isIt = arith.cmpi eq, %row, %place : i32
-        %chosen = arith.select %isIt, %in, %none : f32
-        %next = arith.addf %out, %chosen : f32
-        linalg.yield %next : f32
-      } -> tensor<20000xf32>
-      return %sum : tensor<20000xf32>
-    }
-    ```
-    ```text
-    norm.argsort
-    linalg.generic
-    return
-    ```
-  }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
-                           "mlir::tensor::TensorDialect", "weir::norm::NormDialect"];
-}
-
 def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
   let summary = "Cuts functions with loops between tensors into segments.";
   let description = [{
@@ -811,6 +755,62 @@ def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::func::FuncDialect",
                            "mlir::tensor::TensorDialect"];
+}
+
+def FormSegmentsPass : Pass<"weir-form-segments", "mlir::func::FuncOp"> {
+  let summary = "Writes scatters of many updates by sorting the updates.";
+  let description = [{
+    A scatter, and the gradient of a gather, is a reduction over all updates for each row that may
+    be written: it chooses the updates that name the row, and the neutral element instead of the
+    others. This pass sorts the updates by the rows that they name (`norm.argsort`). Those of one
+    row are neighbours then, a *segment*. A scan that starts anew in each segment combines them in
+    their order, and each row takes what the scan has at the end of its segment, which a binary
+    search finds. Each element still has one writer.
+
+    Needs: nothing; gradients are there already. weir-decompose-norms writes out the sort.
+
+    Gives: a sort, a scan, a search and an op that reads their results in place of each reduction
+    whose choice compares a number, which depends on the update and perhaps on other dimensions of
+    the result, with the number of the row; if the comparisons of all rows with all updates, 16 of
+    which count as one step, are more than the steps of the sort, of the search and of the scan.
+    Other conditions of the choice may depend on what the number depends on. Where there are few
+    other elements for each row, the scan is in chunks, and what a segment has in the chunks before
+    is combined with the rest: so a sum's bits depend on the shape alone, but are not those of the
+    reduction.
+
+    Never: touches a reduction of few updates, or whose terms depend on the row.
+
+    Cost: linear in ops, times the ops between a reduction and its elements.
+
+    Example: the sums of the elements that name a place.
+    ```mlir
+    func.func @f(%x: tensor<9000xf32>, %to: tensor<9000xi32>) -> tensor<20000xf32> {
+      %zero = arith.constant dense<0.0> : tensor<20000xf32>
+      %none = arith.constant -0.0 : f32
+      %sum = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (j)>,
+                           affine_map<(i, j) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}
+          ins(%x, %to : tensor<9000xf32>, tensor<9000xi32>) outs(%zero : tensor<20000xf32>) {
+      ^bb0(%in: f32, %row: i32, %out: f32):
+        %i = linalg.index 0 : index
+        %place = arith.index_cast %i : index to i32
+        %isIt = arith.cmpi eq, %row, %place : i32
+        %chosen = arith.select %isIt, %in, %none : f32
+        %next = arith.addf %out, %chosen : f32
+        linalg.yield %next : f32
+      } -> tensor<20000xf32>
+      return %sum : tensor<20000xf32>
+    }
+    ```
+    ```text
+    norm.argsort
+    linalg.generic
+    return
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect", "weir::norm::NormDialect"];
 }
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
