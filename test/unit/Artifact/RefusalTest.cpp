@@ -450,6 +450,45 @@ TEST(Plan, reads_back_parts_of_results) {
   }
 }
 
+TEST(Plan, reads_back_loops) {
+  Plan plan = makeSample().plans[0];
+  const PlanView view{4, 512, 256}, flag{4, 512, 1};
+  const CarriedValue carried{view, 3, 4, 5, 6};
+  plan.loops = {{1, 7, 9, flag, {carried}}, {3, 5, 2}};
+  const std::string text = printPlan(plan);
+  EXPECT_EQ(text, printPlan(parsePlan(text, "the plan")));
+  ASSERT_EQ(2u, parsePlan(text, "the plan").loops.size());
+  EXPECT_EQ(512, parsePlan(text, "the plan").loops[0].flag->offset);
+  // A part's wave would be that of one trip.
+  Plan parted = plan;
+  parted.parts = {{"a", 0, 0, 16, 3}};
+  const CarriedValue beyond{{4, 513, 256}, 3, 4, 5, 6}, unknown{view, 3, 4, 7, 6};
+  const CarriedValue nothing{view, -1, 4, 5, 6}, shorter{{4, 512, 128}, 3, 4, 5, 6};
+  const std::pair<std::vector<Loop>, const char *> refused[] = {
+      {{{3, 3, 1}}, "loop 0 is of commands [3, 3) of 8"},
+      {{{0, 9, 1}}, "loop 0 is of commands [0, 9) of 8"},
+      {{{3, 5, 0}}, "trips"},
+      {{{1, 4, 2}, {3, 6, 2}}, "loop 1 ends behind loop 0, in which it begins"},
+      {{{3, 5, 2}, {1, 7, 2}}, "loop 1 stands out of order"},
+      {{{1, 4, 2}, {1, 4, 2}}, "loop 1 stands out of order"},
+      {{{1, 7, 2, {}, {beyond}}}, "a carried value of loop 0 has 256 bytes at 513, beyond"},
+      {{{1, 7, 2, {}, {unknown}}}, "a carried value of loop 0 is value 7 of 7"},
+      {{{1, 7, 2, {}, {nothing}}}, "carried"},
+      {{{1, 7, 2, {}, {shorter}}}, "has 128 bytes, which is not what value 3 has"},
+      {{{1, 7, 2, PlanView{4, 512, 2}, {carried}}}, "is not the first byte of a carried value"},
+      {{{1, 7, 2, PlanView{4, 513, 1}, {carried}}}, "is not the first byte of a carried value"},
+      {{{1, 7, 2, PlanView{4, 768, 1}, {carried}}}, "the flag of loop 0 has 1 bytes at 768"}};
+  for (const auto &[loops, error] : refused) {
+    SCOPED_TRACE(error);
+    Plan other = plan;
+    other.loops = loops;
+    EXPECT_ERROR(parsePlan(printPlan(other), "the plan"), error);
+  }
+  EXPECT_ERROR(parsePlan(printPlan(parted), "the plan"), "a plan with loops has parts of results");
+  plan.commands[3].queue = 1;
+  EXPECT_ERROR(parsePlan(printPlan(plan), "the plan"), "one queue");
+}
+
 TEST(Plan, reads_back_pairs_in_place) {
   Plan plan = makeSample().plans[0];
   plan.kernels[1].inPlace = {{0, 2}, {1, 2}};
