@@ -81,7 +81,8 @@ static bool liesInMemory(Value value) {
 /// Returns how `op` picks a term, if it does, and if each operand that varies along the picked
 /// loop is in memory.
 static std::optional<Pick> findPick(linalg::GenericOp op) {
-  constexpr int64_t maxSize = std::numeric_limits<int32_t>::max();
+  // The invocations of a subgroup compare a shorter row in a step or two, without another wait.
+  constexpr int64_t minSize = 33, maxSize = std::numeric_limits<int32_t>::max();
   if (op.getNumReductionLoops() != 1 || op.getNumDpsInits() != 1 || op->hasAttr(schedule::noFuseAttrName))
     return std::nullopt;
   Pick pick;
@@ -91,7 +92,7 @@ static std::optional<Pick> findPick(linalg::GenericOp op) {
   BlockArgument sum = op.getRegionOutputArgs().front();
   auto add = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (!zero || !zero.getValue().isPosZero() || !sum.hasOneUse() || !add ||
-      op.getStaticLoopRanges()[pick.dim] > maxSize)
+      op.getStaticLoopRanges()[pick.dim] < minSize || op.getStaticLoopRanges()[pick.dim] > maxSize)
     return std::nullopt;
   Value term = add.getLhs() == sum ? add.getRhs() : add.getRhs() == sum ? add.getLhs() : Value();
   auto choice = term ? term.getDefiningOp<arith::SelectOp>() : arith::SelectOp();

@@ -151,3 +151,28 @@ func.func @rows_are_computed(%x: tensor<4x50xf32>, %t: tensor<4xi64>) -> tensor<
   } -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A subgroup compares so short a row in one step.
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+// CHECK-LABEL: func @keeps_a_short_row
+// CHECK-NOT:     tensor.extract
+// CHECK:         iterator_types = ["parallel", "reduction"]
+func.func @keeps_a_short_row(%x: tensor<4x32xf32>, %t: tensor<4xi64>) -> tensor<4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %t : tensor<4x32xf32>, tensor<4xi64>) outs(%f : tensor<4xf32>) {
+  ^bb0(%a: f32, %n: i64, %out: f32):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %is = arith.cmpi eq, %k, %n : i64
+    %p = arith.select %is, %a, %zero : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
