@@ -80,7 +80,7 @@ def run_weir(function, arguments, jax_function, repeats):
     with program:
         given = [value.numpy() for value in arguments]
         result, least = measure(lambda: program(*given), repeats)
-        return [part.numpy() for part in jax.tree.leaves(result)], least
+        return [part.numpy() for part in torch.utils._pytree.tree_leaves(result)], least
 
 
 def run_torch(function, arguments, repeats):

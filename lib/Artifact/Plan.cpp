@@ -625,14 +625,14 @@ void PlanChecker::checkLoops() const {
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     checkLoop(i);
     const Loop &loop = plan.loops[i];
+    if (i > 0 && (plan.loops[i - 1].first > loop.first ||
+                  (plan.loops[i - 1].first == loop.first && plan.loops[i - 1].end <= loop.end)))
+      fail("loop " + std::to_string(i) + " stands out of order");
     while (!around.empty() && plan.loops[around.back()].end <= loop.first)
       around.pop_back();
     if (!around.empty() && plan.loops[around.back()].end < loop.end)
       fail("loop " + std::to_string(i) + " ends behind loop " + std::to_string(around.back()) +
            ", in which it begins");
-    if (i > 0 && (plan.loops[i - 1].first > loop.first ||
-                  (plan.loops[i - 1].first == loop.first && plan.loops[i - 1].end <= loop.end)))
-      fail("loop " + std::to_string(i) + " stands out of order");
     around.push_back(i);
   }
   if (!plan.loops.empty())
