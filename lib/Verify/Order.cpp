@@ -5,8 +5,8 @@
 #include "weir/Artifact/Loops.h"
 
 #include <algorithm>
-#include <tuple>
 #include <set>
+#include <tuple>
 
 using namespace weir;
 using namespace weir::verifier;

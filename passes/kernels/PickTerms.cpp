@@ -71,8 +71,7 @@ static bool liesInMemory(Value value) {
   return getOpShape(maker) == OpShape::Pointwise &&
          llvm::any_of(maker.getInputs(), [&](Value input) {
            auto product = input.getDefiningOp<linalg::GenericOp>();
-           return product && product->hasOneUse() &&
-                  getOpShape(product) == OpShape::Contraction &&
+           return product && product->hasOneUse() && getOpShape(product) == OpShape::Contraction &&
                   cast<RankedTensorType>(input.getType()).getNumElements() ==
                       cast<RankedTensorType>(value.getType()).getNumElements();
          });
@@ -83,7 +82,8 @@ static bool liesInMemory(Value value) {
 static std::optional<Pick> findPick(linalg::GenericOp op) {
   // The invocations of a subgroup compare a shorter row in a step or two, without another wait.
   constexpr int64_t minSize = 33, maxSize = std::numeric_limits<int32_t>::max();
-  if (op.getNumReductionLoops() != 1 || op.getNumDpsInits() != 1 || op->hasAttr(schedule::noFuseAttrName))
+  if (op.getNumReductionLoops() != 1 || op.getNumDpsInits() != 1 ||
+      op->hasAttr(schedule::noFuseAttrName))
     return std::nullopt;
   Pick pick;
   while (op.getIteratorTypesArray()[pick.dim] != utils::IteratorType::reduction)
@@ -140,7 +140,8 @@ static void readTerm(linalg::GenericOp op, const Pick &pick) {
   maps.push_back(drop(op.getIndexingMapsArray().back()));
   SmallVector<utils::IteratorType> loops(op.getNumLoops() - 1, utils::IteratorType::parallel);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  Value empty = tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  Value empty =
+      tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
   auto body = [&](OpBuilder &b, Location loc, ValueRange arguments) {
     IRMapping known;
     SmallVector<Value> at(op.getNumLoops());
@@ -176,8 +177,7 @@ static void readTerm(linalg::GenericOp op, const Pick &pick) {
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(b, loc, b.getIntegerAttr(number.getType(), value));
     };
-    Value isAbove =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, number, constant(0));
+    Value isAbove = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, number, constant(0));
     Value isBelow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, constant(size));
     Value isThere = arith::AndIOp::create(b, loc, isAbove, isBelow);

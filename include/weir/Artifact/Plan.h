@@ -226,7 +226,7 @@ struct Plan {
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
   std::vector<ResultPart> parts; ///< apart from one another
-  std::vector<Loop> loops; ///< in the order of their first commands, outer ones first
+  std::vector<Loop> loops;       ///< in the order of their first commands, outer ones first
   int64_t arenaBytes = 0;
   int64_t pinnedBytes = 0; ///< size of the arena if no two values shared bytes
 };

@@ -101,8 +101,8 @@ TEST_F(Watched, TimesStepsWithinSteps) {
   EXPECT_GT(find("weir-lower-kernels").opsBefore, 6);
   // Two functions, of two ops each. A pass on functions runs twice; it tells the ops of the
   // module all the same.
-  EXPECT_EQ(find("weir-unroll-loops").opsBefore, 6);
+  EXPECT_EQ(find("weir-fold-gathers").opsBefore, 6);
   EXPECT_EQ(std::count_if(steps.begin(), steps.end(),
-                          [](const CompileStep &s) { return s.name == "weir-unroll-loops"; }),
+                          [](const CompileStep &s) { return s.name == "weir-fold-gathers"; }),
             2);
 }
