@@ -117,7 +117,7 @@ def run_onnx(function, arguments, repeats, threads):
     given = {name: value.numpy() for name, value in zip("abc", arguments)}
     inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
               for name, value in given.items()]
-    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)]
+    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [None] * arguments[0].ndim)]
     model = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, constants),
                               opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.checker.check_model(model)
