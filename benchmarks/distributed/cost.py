@@ -1,4 +1,4 @@
-"""What a training step of a large language model costs on many GPUs, by formulas: memory and messages of a rank, waiting.
+"""Estimates a training step of a large language model on many GPUs: memory and messages of a rank, waiting.
 
     python benchmarks/distributed/cost.py [--model=7B|70B] [--batch=1024] [--tokens=4096] [--efficiency=0.5]
 

@@ -20,7 +20,7 @@ KINDS = {"FORWARD": "F", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W", "FULL_BA
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a schedule comes to, in the unit of the given times."""
+    """The outcome of a schedule, in the unit of the given times."""
 
     seconds: float  # from the first forward to the last gradient
     idle: float  # share of the ranks' time, 0 to 1

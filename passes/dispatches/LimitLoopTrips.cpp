@@ -85,7 +85,7 @@ void LimitLoopTrips::runOnOperation() {
     std::optional<int64_t> total = LoopTrips(kernel).getTotal();
     if (!total || *total <= profile->maxLoopTrips)
       return;
-    // What stays too long is refused by the gate, and readable there as it was written.
+    // A kernel that stays too long is refused by the gate, and readable there as it was written.
     OwningOpRef<gpu::GPUFuncOp> shorter(kernel.clone());
     if (succeeded(limitTrips(*shorter, profile->maxLoopTrips)))
       kernel.getBody().takeBody(shorter->getBody());

@@ -1,6 +1,6 @@
 //===- UnrollLoops.cpp - Short loops of known length become what they do --===//
 //
-// What a loop does is written out, step by step. Its counter is a constant then, and so is what
+// The steps of a loop are written out one by one. Its counter is a constant then, and so is what
 // front ends compute of it.
 //
 //===----------------------------------------------------------------------===//

@@ -63,7 +63,7 @@ public:
   DictionaryAttr split();
 
 private:
-  /// What a block of ops is cut into.
+  /// The pieces of a block of ops.
   struct Cut {
     SmallVector<Operation *> loops;
     DenseMap<Operation *, size_t> segmentOf;        ///< of ops of the block

@@ -183,7 +183,7 @@ def edit_loop(plan, wrong):
         one[5], other[5] = other[5], one[5]
         return "contents"
     if wrong == "carried bytes are overwritten":
-        # What a trip writes last goes to the bytes of another carried value.
+        # The last write of a trip goes to the bytes of another carried value.
         views = [carried[:3] for carried in loop["carried"] if carried[2] == 32]
         last = [c for c in commands[loop["first"]:loop["end"]] if c["command"] == "dispatch"][-1]
         target = next(operand for operand in last["operands"] if operand[:3] in views)
