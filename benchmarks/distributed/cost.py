@@ -10,7 +10,7 @@ import functools
 
 from schedules import SCHEDULES, Outcome, get_order, simulate
 
-# Of an H100 SXM: dense bf16 multiply-adds, memory, NVLink and InfiniBand (ConnectX-7) each way, by NVIDIA's data sheets.
+# Of an H100 SXM: flops of dense bf16, memory, NVLink and InfiniBand (ConnectX-7) each way, by NVIDIA's data sheets.
 FLOPS, MEMORY, NVLINK, NETWORK = 989.4e12, 80e9, 450e9, 50e9
 GPUS_OF_A_NODE = 8
 
@@ -145,7 +145,8 @@ LAYOUTS = {
            Layout(64, sharded="all"), Layout(16, pipeline=4, sharded="state"),
            Layout(16, pipeline=4, sharded="state", schedule="ZBVZeroBubble"), Layout(8, tensor=8, sharded="state"),
            Layout(512, sharded="state"), Layout(1024, sharded="all")],
-    "70B": [Layout(64, sharded="all"), Layout(8, tensor=8, sharded="all"), Layout(2, tensor=8, pipeline=4, sharded="state"),
+    "70B": [Layout(64, sharded="all"), Layout(8, tensor=8, sharded="all"),
+            Layout(2, tensor=8, pipeline=4, sharded="state"),
             Layout(64, tensor=8, sharded="state"), Layout(16, tensor=8, pipeline=4, sharded="state"),
             Layout(16, tensor=8, pipeline=4, sharded="state", schedule="ZBVZeroBubble"),
             Layout(16, tensor=8, pipeline=8, sharded="state"),
@@ -155,8 +156,8 @@ LAYOUTS = {
 
 
 def print_table(name: str, kind: Bytes, batch: int, tokens: int, efficiency: float) -> None:
-    print("| GPUs | data x tensor x pipeline | shared by data ranks | schedule | parameters, gradients, state | activations "
-          "| sends a step: data, tensor, pipeline | idle | compute | messages |")
+    print("| GPUs | data x tensor x pipeline | shared by data ranks | schedule | parameters, gradients, state "
+          "| activations | sends a step: data, tensor, pipeline | idle | compute | messages |")
     print("| --- " * 10 + "|")
     for layout in LAYOUTS[name]:
         cost = estimate(MODELS[name], layout, kind, batch, tokens, efficiency)
