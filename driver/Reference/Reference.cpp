@@ -46,12 +46,12 @@ using namespace mlir;
 using namespace weir;
 
 //===----------------------------------------------------------------------===//
-// What compiled code calls
+// Functions that compiled code calls
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What compiled code calls in a run: it allocates memory, which lives until the run is over, and
-/// asks whether a division has a quotient.
+/// Serves compiled code in a run: it allocates memory, which lives until the run is over, and asks
+/// whether a division has a quotient.
 class HostRun {
 public:
   HostRun() { current = this; }

@@ -76,8 +76,8 @@ private:
   void write(size_t dispatch);
   void insert(const Use &use);
   void forget(const Loop &loop);
-  void enter(const Loop &loop);
-  void leave(const Loop &loop);
+  void pass(const Loop &loop, int64_t CarriedValue::*found, const std::string &when,
+            int64_t CarriedValue::*held);
   void require(const PlanView &view, int64_t value, const std::string &when);
 
   const Subject &subject;
@@ -210,25 +210,17 @@ void ContentsCheck::forget(const Loop &loop) {
       memory[use.view.allocation].assign(use.begin(), use.end(), {-1, 0, &use});
 }
 
-/// Begins any trip of a loop: what is known holds before the first one and after each.
-void ContentsCheck::enter(const Loop &loop) {
+/// Passes an edge of a loop, before its trips or behind one: checks what the carried bytes hold
+/// there, and goes on with what they hold after any number of trips.
+void ContentsCheck::pass(const Loop &loop, int64_t CarriedValue::*found, const std::string &when,
+                         int64_t CarriedValue::*held) {
   for (const CarriedValue &carried : loop.carried)
-    require(carried.view, carried.init, "before the loop");
+    require(carried.view, carried.*found, when);
   forget(loop);
   for (const CarriedValue &carried : loop.carried)
     memory[carried.view.allocation].assign(carried.view.offset,
                                            carried.view.offset + carried.view.bytes,
-                                           {carried.inside, carried.view.offset, nullptr});
-}
-
-void ContentsCheck::leave(const Loop &loop) {
-  for (const CarriedValue &carried : loop.carried)
-    require(carried.view, carried.next, "at the end of a trip");
-  forget(loop);
-  for (const CarriedValue &carried : loop.carried)
-    memory[carried.view.allocation].assign(carried.view.offset,
-                                           carried.view.offset + carried.view.bytes,
-                                           {carried.after, carried.view.offset, nullptr});
+                                           {carried.*held, carried.view.offset, nullptr});
 }
 
 std::string ContentsCheck::run() {
@@ -238,10 +230,10 @@ std::string ContentsCheck::run() {
     // Inner loops end first and begin last.
     for (size_t i = plan.loops.size(); i-- > 0;)
       if (size_t(plan.loops[i].end) == place)
-        leave(plan.loops[i]);
+        pass(plan.loops[i], &CarriedValue::next, "at the end of a trip", &CarriedValue::after);
     for (const Loop &loop : plan.loops)
       if (size_t(loop.first) == place)
-        enter(loop);
+        pass(loop, &CarriedValue::init, "before the loop", &CarriedValue::inside);
     if (place == plan.commands.size() || plan.commands[place].kind != Command::Kind::Dispatch)
       continue;
     checkReads(dispatch);
