@@ -47,8 +47,8 @@ class Model:
     def llama(self, layers, heads, kv_heads, sequence, hidden, tied=False, **_):
         size = hidden // heads
         x = self["embed.weight"][self["tokens"]]
-        rates = 10000.0 ** (-torch.arange(size // 2).double() * 2 / size)
-        angles = torch.outer(torch.arange(sequence).double(), rates).repeat(1, 2)
+        rates = 10000.0 ** (-torch.arange(size // 2, device=x.device).double() * 2 / size)
+        angles = torch.outer(torch.arange(sequence, device=x.device).double(), rates).repeat(1, 2)
         cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
         def rotate(x):

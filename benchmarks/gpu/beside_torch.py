@@ -3,11 +3,13 @@
 
 FOLDER is what gather.py made. Each benchmark is computed by `weir run` and by PyTorch from the same arguments, and must
 agree; then `weir bench` measures and predicts each of its kernels, and eager PyTorch, torch.compile and a copy of as many
-bytes as the arguments and results have are measured. Prints a table and writes FOLDER/results.json. Exits with 1 if a
-benchmark disagrees or fails.
+bytes as the arguments and results have are measured. On a GPU all of them run one behind the other in a queue; `eager` is
+also recorded as a CUDA graph, which takes the host's part away (`graph`), and torch.compile's is always. Prints a table
+and writes FOLDER/results.json. Exits with 1 if a benchmark disagrees or fails.
 Needs PyTorch and NumPy; times PyTorch on the processor where it has no GPU."""
 
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -21,17 +23,19 @@ import numpy
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-for place in (HERE / "peers", HERE.parent / "peers"):
+for place in (HERE / "peers", HERE.parent / "peers", HERE.parent / "compile"):
     sys.path.append(str(place))
 import cases  # noqa: E402
+import whole_models  # noqa: E402
 import with_torch  # noqa: E402
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 SPELLINGS = {torch.float32: "F32", torch.bfloat16: "BF16", torch.int64: "I64"}
+RESULTS = cases.ROW_KINDS | {"attention_vjp": ("dq", "dk", "dv")}
 TOLERANCES = {"f32": 1e-4, "tf32": 1e-2, "bf16": 3e-2}  # of the largest element
-CALLS = 20  # of a round on a GPU
-TITLES = ("benchmark", "kernel", "times", "predicted us", "measured us", "predicted / measured", "eager us",
-          "measured / eager", "compiled us", "measured / compiled", "copy us", "copy / measured")
+CALLS = 50  # at most, of a round on a GPU
+TITLES = ("benchmark", "kernel", "times", "predicted us", "measured us", "predicted / measured", "queued us", "eager us",
+          "graph us", "compiled us", "queued / best of PyTorch", "copy us", "copy / queued")
 
 
 def write_tensors(path, tensors):
@@ -68,22 +72,18 @@ def run_weir(options, *arguments):
     return done.stdout
 
 
-def time_call(options, call):
-    """Returns the seconds of a call in the fastest round, by the device's clock if it is a GPU.
-
-    There a round is many calls: the host submits the next one while one runs."""
-    for _ in range(3):
-        call()
+def time_rounds(options, call, count):
+    """Returns the seconds of one of `count` calls in the fastest round, by the device's clock if it is a GPU."""
     fastest = float("inf")
     for _ in range(options.rounds):
         if options.torch_device == "cuda":
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
-            for _ in range(CALLS):
+            for _ in range(count):
                 call()
             end.record()
             torch.cuda.synchronize()
-            took = begin.elapsed_time(end) * 1e-3 / CALLS
+            took = begin.elapsed_time(end) * 1e-3 / count
         else:
             start = time.perf_counter()
             call()
@@ -92,20 +92,61 @@ def time_call(options, call):
     return fastest
 
 
+def time_call(options, make, as_graph=False):
+    """Returns the seconds of a call of what `make` returns. On a GPU a round is many of them: the host submits the next
+    one while one runs. With `as_graph`, which only a GPU has, a call is recorded, and the recording runs."""
+    if options.torch_device != "cuda":
+        call = make()
+        for _ in range(3):
+            call()
+        return time_rounds(options, call, 1)
+    # A gradient's kernels run on the stream of the forward ones, which therefore is that of the recording.
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call = make()
+        for _ in range(3):
+            call()
+        torch.cuda.synchronize()
+        if as_graph:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                call()
+            call = graph.replay
+            call()
+        start = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        count = max(1, min(CALLS, int(0.02 / (time.perf_counter() - start))))
+        return time_rounds(options, call, count)
+
+
+def keep(function):
+    return function
+
+
 class Twin:
     """The same computation in PyTorch."""
 
     def __init__(self, benchmark, device):
-        self.kind, self.precision = benchmark["kind"], benchmark["precision"]
-        case = cases.Case("", "", self.kind, benchmark["sizes"])
+        self.kind, self.precision, self.device = benchmark["kind"], benchmark["precision"], device
+        is_model = self.kind in whole_models.SIZES
+        donated = whole_models.list_parameters(self.kind, benchmark["sizes"]) if is_model else ()
+        self.case = case = cases.Case("", "", self.kind, benchmark["sizes"], donated=donated)
         dtype = TYPES[benchmark["type"]]
         self.inputs = {name: torch.from_numpy(numpy.asarray(value)) for name, value in case.make_inputs().items()}
         self.inputs = {name: (value.to(dtype) if value.is_floating_point() else value).to(device)
                        for name, value in self.inputs.items()}
+        self.inputs |= {name: self.inputs[name].float() for name in ("largest", "share") if name in self.inputs}
 
     def make(self, compile):
-        """Returns a function without arguments; `compile` is given what torch.compile would be."""
-        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        """Returns a function without arguments; `compile` is given what torch.compile would be, unless it is None."""
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.precision == "tf32"
+        if self.case.is_model:
+            # torch.compile sees the step as a whole, gradients and updates.
+            setting = "eager" if compile is None else with_torch.WHOLE
+            return with_torch.prepare_model(self.case, setting, compile or keep, self.device)
+        compile = compile or keep
         values = list(self.inputs.values())
         if not self.kind.endswith("_vjp"):
             forward = compile(with_torch.FORWARDS[self.kind])
@@ -118,17 +159,22 @@ class Twin:
         return lambda: torch.autograd.grad(y, floats, values[0], retain_graph=True)
 
     def compute(self):
-        made = self.make(lambda function: function)()
+        made = self.make(None)()
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
 def compare(benchmark, twin, artifact, options, folder):
     """Returns the bytes of arguments and results. Errors: RuntimeError with the result that is wrong."""
-    write_tensors(folder / "in.safetensors", twin.inputs)
+    given = dict(twin.inputs)
+    if twin.case.is_model:
+        given |= {"learning_rate": torch.tensor(cases.LEARNING_RATE), "weight_decay": torch.tensor(0.0)}
+    write_tensors(folder / "in.safetensors", given)
     run_weir(options, "run", artifact, f"--device={options.device}", f"--input={folder / 'in.safetensors'}",
              f"--output={folder / 'out.safetensors'}")
     results = read_tensors(folder / "out.safetensors")
-    expected = dict(zip(cases.ROW_KINDS.get(twin.kind, ("y",)), twin.compute()))
+    if twin.case.is_model:  # the parameters are compared with f64 by the tests
+        results = {"loss": next(value for name, value in results.items() if name.endswith("loss"))}
+    expected = dict(zip(RESULTS.get(twin.kind, tuple(results)), twin.compute()))
     limit = TOLERANCES[benchmark["precision"] if benchmark["precision"] != "f32" else benchmark["type"]]
     for name, found in results.items():
         right = expected[name].detach().cpu().double()
@@ -142,7 +188,7 @@ def compare(benchmark, twin, artifact, options, folder):
 def time_copy(options, size):
     source = torch.zeros(max(1, size // 2), dtype=torch.uint8, device=options.torch_device)
     target = torch.empty_like(source)
-    return time_call(options, lambda: target.copy_(source))
+    return time_call(options, lambda: lambda: target.copy_(source), options.torch_device == "cuda")
 
 
 def measure(benchmark, options, folder):
@@ -151,17 +197,23 @@ def measure(benchmark, options, folder):
     if "kind" in benchmark:
         twin = Twin(benchmark, options.torch_device)
         made["bytes"] = compare(benchmark, twin, artifact, options, folder)
-        with torch.no_grad() if not twin.kind.endswith("_vjp") else torch.enable_grad():
-            made["eager_seconds"] = time_call(options, twin.make(lambda function: function))
+        is_gpu, has_gradients = options.torch_device == "cuda", twin.case.is_model or twin.kind.endswith("_vjp")
+        with torch.enable_grad() if has_gradients else torch.no_grad():
+            made["eager_seconds"] = time_call(options, lambda: twin.make(None))
+            try:
+                made["graph_seconds"] = time_call(options, lambda: twin.make(None), True) if is_gpu else None
+            except RuntimeError as error:  # a CUDA graph can't hold all that PyTorch does
+                print(f"{benchmark['name']}: not recorded as a graph: {str(error).splitlines()[0]}", file=sys.stderr)
             torch._dynamo.reset()
             torch._functorch.config.donated_buffer = False  # or a backward could not be run twice
-            compiled = twin.make(lambda function: torch.compile(function, dynamic=False))
-            made["compiled_seconds"] = time_call(options, compiled)
+            compile = functools.partial(torch.compile, dynamic=False)
+            made["compiled_seconds"] = time_call(options, lambda: twin.make(compile), is_gpu)
         made["copy_seconds"] = time_copy(options, made["bytes"])
     model = [f"--model={options.model}"] if options.model else []
     copy = [f"--copy={options.copy}"] if options.copy else []
     bench = json.loads(run_weir(options, "bench", artifact, f"--device={options.device}", "--json", *model, *copy))
     made["kernels"], made["seconds"] = bench["kernels"], bench["seconds"]["fastest"]
+    made["queued_seconds"] = bench["seconds"]["queued"]
     predictions = [kernel.get("predicted_seconds") for kernel in bench["kernels"]]
     made["predicted_seconds"] = None if None in predictions else sum(predictions)
     return made
@@ -177,15 +229,16 @@ def micro(seconds):
 
 def list_rows(made):
     """Yields a row of a benchmark as a whole, and one of each kernel."""
-    measured = made["seconds"]
-    eager, compiled, copy = (made.get(name) for name in ("eager_seconds", "compiled_seconds", "copy_seconds"))
+    measured, queued = made["seconds"], made["queued_seconds"]
+    peers = [made.get(f"{name}_seconds") for name in ("eager", "graph", "compiled")]
+    best, copy = min(filter(None, peers), default=None), made.get("copy_seconds")
     yield (made["name"], "", "", micro(made["predicted_seconds"]), micro(measured),
-           divide(made["predicted_seconds"], measured), micro(eager), divide(measured, eager), micro(compiled),
-           divide(measured, compiled), micro(copy), divide(copy, measured))
+           divide(made["predicted_seconds"], measured), micro(queued), *map(micro, peers), divide(queued, best),
+           micro(copy), divide(copy, queued))
     for kernel in made["kernels"]:
         predicted = kernel.get("predicted_seconds")
         yield ("", kernel["kernel"], str(kernel["dispatches"]), micro(predicted), micro(kernel["seconds"]),
-               divide(predicted, kernel["seconds"]), "", "", "", "", "", f"{kernel['share_of_copy']:.2f}")
+               divide(predicted, kernel["seconds"]), *[""] * 6, f"{kernel['share_of_copy']:.2f}")
 
 
 def print_row(cells):

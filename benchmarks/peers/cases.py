@@ -80,6 +80,17 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
+def make_attention_vjp(random, heads, tokens, size):
+    """Returns a cotangent, the operands, and what forward leaves: the result, the largest score of each row and one over
+    the sum of its powers."""
+    dy, q, k, v = (draw(random, *heads, tokens, size) for _ in range(4))
+    scores = q @ k.swapaxes(-1, -2) * numpy.float32(size ** -0.5)
+    largest = scores.max(-1)
+    powers = numpy.exp(scores - largest[..., None])
+    share = 1 / powers.sum(-1)
+    return {"dy": dy, "q": q, "k": k, "v": v, "y": powers * share[..., None] @ v, "largest": largest, "share": share}
+
+
 INPUTS = {
     "copy": lambda r, rows, columns: {"x": draw(r, rows, columns)},
     "layer_norm": lambda r, rows, columns: {
@@ -99,6 +110,8 @@ INPUTS = {
         "dy": draw(r, rows, columns), "x": draw(r, rows, columns), "bias": draw(r, columns)},
     "product": lambda r, m, k, n, batch=(): {"a": draw(r, *batch, m, k), "b": draw(r, *batch, k, n)},
     "product_bt": lambda r, m, k, n, batch=(): {"a": draw(r, *batch, m, k), "b": draw(r, *batch, n, k)},
+    "attention": lambda r, heads, tokens, size: {name: draw(r, *heads, tokens, size) for name in "qkv"},
+    "attention_vjp": make_attention_vjp,
     "mlp": lambda r, rows, width, hidden: {
         "x": draw(r, rows, width), "w1": draw(r, hidden, width) / numpy.float32(math.sqrt(width)),
         "b1": draw(r, hidden), "w2": draw(r, width, hidden) / numpy.float32(math.sqrt(hidden)), "b2": draw(r, width)},

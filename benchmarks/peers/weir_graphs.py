@@ -192,6 +192,36 @@ def mlp(rows, width, hidden):
   return %y : {t}""")
 
 
+def mlp_bf16(rows, width, hidden):
+    """Returns the block on bf16, whose GELU is of f32."""
+    narrow, wide = tensor(rows, hidden, element="bf16"), tensor(rows, hidden)
+    text = mlp(rows, width, hidden).replace("f32", "bf16")
+    return text.replace(f"%h = norm.gelu %z : {narrow}", f"""%wide = arith.extf %z : {narrow} to {wide}
+  %curved = norm.gelu %wide : {wide}
+  %h = arith.truncf %curved : {wide} to {narrow}""")
+
+
+def list_attention_types(heads, tokens, size, element):
+    t, rows = tensor(*heads, tokens, size, element=element), tensor(*heads, tokens)
+    attributes = f"{{scale = {size ** -0.5:e} : f64}}"
+    return t, rows, f"{attributes} : {t}, {t}, {t} -> {t}, {rows}"
+
+
+def attention(heads, tokens, size, element="f32"):
+    t, _, types = list_attention_types(heads, tokens, size, element)
+    return function({name: t for name in "qkv"}, {"y": t}, f"""
+  %y, %m, %s = norm.attention %q, %k, %v {types}
+  return %y : {t}""")
+
+
+def attention_vjp(heads, tokens, size, element="f32"):
+    t, rows, types = list_attention_types(heads, tokens, size, element)
+    given = {name: t for name in ("dy", *"qkvy")} | {"largest": rows, "share": rows}
+    return function(given, {name: t for name in ("dq", "dk", "dv")}, f"""
+  %dq, %dk, %dv = norm.attention_vjp %dy, %q, %k, %v, %y, %largest, %share {types}
+  return %dq, %dk, %dv : {t}, {t}, {t}""")
+
+
 def add_one(count):
     t = tensor(count)
     return function({"x": t}, {"y": t}, f"""

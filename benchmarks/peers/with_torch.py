@@ -69,11 +69,11 @@ def make_eager_step(parameters):
     return step
 
 
-def prepare_model(case, setting, compile):
+def prepare_model(case, setting, compile, device="cpu"):
     """Returns a function that runs a step and returns its loss. Its first call compiles."""
     import torch_models
 
-    inputs = {name: torch.from_numpy(value) for name, value in case.make_inputs().items()}
+    inputs = {name: torch.from_numpy(value).to(device) for name, value in case.make_inputs().items()}
     parameters = {name: inputs.pop(name) for name in case.donated}
 
     def get_model_loss(values):
@@ -127,6 +127,7 @@ FORWARDS = {
     "gelu_bias": lambda x, bias: functional.gelu(x + bias),
     "product": torch.matmul,
     "product_bt": lambda a, b: torch.matmul(a, b.transpose(-1, -2)),
+    "attention": functional.scaled_dot_product_attention,
     "mlp": mlp,
     "add_one": lambda x: x + 1,
 }
@@ -134,6 +135,7 @@ FORWARDS = {
 OPERANDS = {
     "layer_norm_vjp": lambda x, gamma: (x, gamma, torch.zeros_like(gamma)),
     "softmax_vjp": lambda y: (torch.log(y),),
+    "attention_vjp": lambda q, k, v, *_: (q, k, v),
 }
 
 

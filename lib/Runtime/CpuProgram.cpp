@@ -192,7 +192,7 @@ private:
 };
 } // namespace
 
-void CpuRecording::submit() {
+void CpuRecording::submit(bool /*isTimed*/) {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   auto getTime = [&] {

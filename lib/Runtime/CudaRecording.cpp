@@ -40,10 +40,13 @@ private:
 };
 } // namespace
 
-/// Adds an empty node after all nodes of the queue; later ones depend on it.
+/// Returns a node on which later ones depend to come after all of the queue: the only one, or a new
+/// empty one, which takes the device as long as a launch.
 CudaGraphNode GraphBuilder::join(Queue &queue) {
   std::vector<CudaGraphNode> after = queue.open;
   after.insert(after.end(), queue.before.begin(), queue.before.end());
+  if (after.size() == 1)
+    return after.front();
   CudaGraphNode node = nullptr;
   cuda.check(cuda.addEmpty(&node, graph, after.data(), after.size()), "cuGraphAddEmptyNode");
   return node;
@@ -182,17 +185,20 @@ CudaRecording::CudaRecording(const CudaDevice &device, const Plan &plan,
   exec = CudaOwned<CudaGraphExec>(instance, cuda.destroyExec);
 }
 
-void CudaRecording::submit() {
+void CudaRecording::submit(bool isTimed) {
   const CudaFunctions &cuda = device.cuda;
   CudaStream stream = device.getStream();
   device.use();
-  cuda.check(cuda.recordEvent(begin.get(), stream), "cuEventRecord");
+  // An event between two runs in a queue takes about as long as a small kernel.
+  if (isTimed)
+    cuda.check(cuda.recordEvent(begin.get(), stream), "cuEventRecord");
   for (const StorageCopy &copy : copies)
     cuda.check(cuda.copyAsync(getAddress(*copy.to), getAddress(*copy.from),
                               size_t(copy.from->bytes), stream),
                "cuMemcpyDtoDAsync");
   cuda.check(cuda.launch(exec.get(), stream), "cuGraphLaunch");
-  cuda.check(cuda.recordEvent(end.get(), stream), "cuEventRecord");
+  if (isTimed)
+    cuda.check(cuda.recordEvent(end.get(), stream), "cuEventRecord");
 }
 
 double CudaRecording::getNanosecondsTo(const CudaOwned<CudaEvent> &event) const {

@@ -25,7 +25,7 @@ public:
                 const std::vector<const Storage *> &allocations,
                 const std::vector<StorageCopy> &copies, RecordingKind kind);
 
-  void submit() override;
+  void submit(bool isTimed) override;
   double readNanoseconds() const override;
   std::vector<weir_dispatch_time> readDispatchTimes() const override;
 

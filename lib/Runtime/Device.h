@@ -69,8 +69,8 @@ class Recording {
 public:
   virtual ~Recording() = default;
 
-  /// Submits one run without waiting. Errors: `Error`.
-  virtual void submit() = 0;
+  /// Submits one run without waiting; with `isTimed`, its time can be read. Errors: `Error`.
+  virtual void submit(bool isTimed = false) = 0;
 
   /// Submits `times` runs, one ordered after the other. Errors: `Error`.
   virtual void submitTimes(int64_t times) {
@@ -79,11 +79,11 @@ public:
   }
 
   /// Returns the time between the first and the last command of the latest submission; negative
-  /// if the device has no timestamps. Needs: the submission has ended.
+  /// if the device has no timestamps. Needs: the submission was timed and has ended.
   virtual double readNanoseconds() const = 0;
 
   /// Returns the begin and end of each dispatch of the latest submission of a profiled
-  /// recording, in nanoseconds since the first command. Needs: the submission has ended.
+  /// recording, in nanoseconds since the first command. Needs: it was timed and has ended.
   virtual std::vector<weir_dispatch_time> readDispatchTimes() const = 0;
 };
 

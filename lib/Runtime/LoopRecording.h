@@ -21,7 +21,7 @@ public:
 
   /// Returns once all but the trips behind the last flag are on their way. Errors: `Error`, also if
   /// a loop makes more trips than the plan allows.
-  void submit() override { submit(pieces); }
+  void submit(bool /*isTimed*/) override { submit(pieces); }
   double readNanoseconds() const override { return -1; } // a piece knows its last time alone
   std::vector<weir_dispatch_time> readDispatchTimes() const override { return {}; }
 

@@ -209,14 +209,14 @@ size_t Program::countDispatches(const std::string &entry) const {
 
 const Recording *Program::submit(const std::string &name,
                                  const std::vector<const Storage *> &arguments,
-                                 const std::vector<const Storage *> &results) {
+                                 const std::vector<const Storage *> &results, bool isTimed) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
   std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
   if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return nullptr;
   growArena(entry.plan.arenaBytes);
-  return submit(entry, {0, entry.plan.commands.size()}, arguments, results, copies);
+  return submit(entry, {0, entry.plan.commands.size()}, arguments, results, copies, isTimed);
 }
 
 /// Returns the plan with a range of its commands, without waits for signals before them: all that
@@ -240,7 +240,7 @@ static Plan cut(const Plan &whole, size_t begin, size_t end) {
 const Recording *Program::submit(const Entry &entry, Range range,
                                  const std::vector<const Storage *> &arguments,
                                  const std::vector<const Storage *> &results,
-                                 std::vector<StorageCopy> copies) {
+                                 std::vector<StorageCopy> copies, bool isTimed) {
   Key key = {&entry, range, arguments};
   key.storages.insert(key.storages.end(), results.begin(), results.end());
   auto kept = recordings.find(key);
@@ -270,7 +270,7 @@ const Recording *Program::submit(const Entry &entry, Range range,
     kept->second.recording = std::move(recording);
   }
   kept->second.lastUse = ++uses;
-  kept->second.recording->submit();
+  kept->second.recording->submit(isTimed);
   for (const Storage *storage : kept->first.storages)
     if (storage)
       storage->lastUse = device->submissions;
@@ -309,7 +309,8 @@ void Program::watch(const std::string &name, const std::vector<const Storage *> 
   size_t begin = 0;
   auto run = [&](size_t end) {
     if (end > begin || !copies.empty())
-      submit(entry, {begin, end}, arguments, results, std::exchange(copies, {}));
+      submit(entry, {begin, end}, arguments, results, std::exchange(copies, {}),
+             /*isTimed=*/false);
     begin = std::max(begin, end);
   };
   for (int64_t wave : waves) {
@@ -343,7 +344,7 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
   growArena(entry.plan.arenaBytes);
   auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
                                  copies, RecordingKind::Profiled);
-  recording->submit();
+  recording->submit(/*isTimed=*/true);
   device->wait();
   return recording->readDispatchTimes();
 }

@@ -31,7 +31,7 @@ public:
   /// until the next call, or null if the entry has no command.
   /// Errors: `BadArgument` when names, counts, sizes or overlaps are wrong.
   const Recording *submit(const std::string &entry, const std::vector<const Storage *> &arguments,
-                          const std::vector<const Storage *> &results);
+                          const std::vector<const Storage *> &results, bool isTimed = false);
 
   /// Submits one run in pieces, and calls `watcher` with each of `waves`, which rise, once all
   /// dispatches up to that wave have ended; those behind it may run meanwhile. Waits for the run.
@@ -103,7 +103,7 @@ private:
   const Recording *submit(const Entry &entry, Range range,
                           const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results,
-                          std::vector<StorageCopy> copies);
+                          std::vector<StorageCopy> copies, bool isTimed);
   void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);

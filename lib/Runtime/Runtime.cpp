@@ -486,7 +486,8 @@ weir_status weir_program_invoke(weir_program *program, const char *entry,
         {program, entry, arguments, argument_count, results, result_count}, "weir_program_invoke",
         [&](Program &loaded, const Storages &from, const Storages &to) {
           auto start = std::chrono::steady_clock::now();
-          const Recording *recording = loaded.submit(entry, from, to);
+          const Recording *recording =
+              loaded.submit(entry, from, to, device_nanoseconds != nullptr);
           loaded.device->wait();
           std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
           if (!device_nanoseconds)

@@ -40,7 +40,7 @@ public:
                   const std::vector<const Storage *> &allocations,
                   const std::vector<StorageCopy> &copies, RecordingKind kind);
 
-  void submit() override { device.submit(run); }
+  void submit(bool /*isTimed*/) override { device.submit(run); }
   void submitTimes(int64_t times) override;
   double readNanoseconds() const override;
   std::vector<weir_dispatch_time> readDispatchTimes() const override;

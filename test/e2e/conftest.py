@@ -33,6 +33,11 @@ def get_cuda(artifact):
     return artifact.with_suffix(".cuda.weir")
 
 
+def get_hopper(artifact):
+    """Returns the artifact compiled for GPUs of compute capability 9.0 alone, if cases are kept for one."""
+    return artifact.with_suffix(".sm_90a.weir")
+
+
 def get_cpu(artifact):
     """Returns the artifact for the CPU of the graph of `artifact`."""
     return artifact.with_suffix(".cpu.weir")
@@ -56,8 +61,9 @@ def choose_isa(source):
 def keep_case(artifact, expected, inputs, tolerance):
     """Makes a folder of a run and what it must result in, for `scripts/gpu-tests`."""
     test = re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" ")[0])
-    number = len(list(pathlib.Path(KEEP).glob(f"{test}*")))
-    folder = pathlib.Path(KEEP) / f"{test}-{number}"
+    suffix = artifact.name.split(".", 1)[1].removesuffix(".weir")
+    number = len(list(pathlib.Path(KEEP).glob(f"{test}-*-{suffix}")))
+    folder = pathlib.Path(KEEP) / f"{test}-{number}-{suffix}"
     folder.mkdir(parents=True)
     shutil.copy(artifact, folder / "a.weir")
     shutil.copy(expected, folder / "expected.safetensors")
@@ -65,7 +71,7 @@ def keep_case(artifact, expected, inputs, tolerance):
     for argument in map(str, inputs):
         if argument.startswith("--input="):
             name = f"input{len(arguments)}.safetensors"
-            shutil.copy(argument.removeprefix("--input="), folder / name)
+            shutil.copy(artifact.parent / argument.removeprefix("--input="), folder / name)
             argument = f"--input={name}"
         arguments.append(argument)
     (folder / "arguments").write_text("\n".join(arguments) + "\n")
@@ -118,6 +124,8 @@ class Weir:
             cuda = get_cuda(artifact)
             targets = "vulkan,cuda" if KEEP else "cuda"
             self.run("compile", source, "-o", cuda, f"--target={targets}", *flags)
+            if KEEP:
+                self.run("compile", source, "-o", get_hopper(artifact), "--target=cuda:sm_90a", *flags)
             ptxas.assemble_artifact(cuda, self.folder)
         return artifact
 
@@ -149,8 +157,9 @@ class Weir:
                      f"--tolerance={tolerance}")
         if ALL_ON_SECOND and artifact in self.sources:
             self.compare_on_second(artifact, inputs, tolerance)
-        if KEEP and get_cuda(artifact).exists():
-            keep_case(get_cuda(artifact), expected, inputs, tolerance)
+        for kept in (get_cuda(artifact), get_hopper(artifact)) if KEEP else ():
+            if kept.exists():
+                keep_case(kept, expected, inputs, tolerance)
         return output
 
     def compare_on_second(self, artifact, inputs, tolerance):

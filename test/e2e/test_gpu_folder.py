@@ -34,7 +34,7 @@ def make_folder(folder):
     shutil.copy(ROOT / "scripts/gpu-tests-run", folder / "run")
     shutil.copy(ROOT / "scripts/gpu-tests-weir", folder / "weir")
     shutil.copy(ROOT / "benchmarks/gpu/beside_torch.py", folder)
-    for name in ("peers/cases", "peers/whole_models", "peers/with_torch", "compile/graphs"):
+    for name in ("peers/cases", "peers/whole_models", "peers/with_torch", "compile/graphs", "compile/torch_models"):
         shutil.copy(ROOT / f"benchmarks/{name}.py", folder / "peers")
     libraries = subprocess.run(["ldd", BIN / "weir-device"], capture_output=True, text=True).stdout
     for word in libraries.split():

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import BIN, KEEP, get_cuda
+from conftest import BIN, KEEP, get_cuda, get_hopper
 from safetensors.numpy import load_file, save_file
 from test_math import ALL, UNARY
 
@@ -536,6 +536,8 @@ def compile_for_all(weir, text):
     artifact = weir.compile_text(text, "a", "--target=vulkan")
     targets = "vulkan,cuda" if KEEP else "cuda"
     weir.run("compile", "a.mlir", "-o", get_cuda(artifact), f"--target={targets}")
+    if KEEP:
+        weir.run("compile", "a.mlir", "-o", get_hopper(artifact), "--target=cuda:sm_90a")
     return artifact
 
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 using namespace weir;
 using namespace weir::tool;
@@ -162,6 +163,18 @@ double Invocation::run() {
   check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
                             results.data(), results.size(), &nanoseconds));
   return nanoseconds * 1e-9;
+}
+
+double Invocation::runQueued(int64_t count) {
+  auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i) {
+    begin();
+    check(weir_program_submit(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
+                              results.data(), results.size()));
+  }
+  check(weir_device_wait(device.get()));
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+         double(count);
 }
 
 std::vector<weir_dispatch_time> Invocation::profile(size_t count) {

@@ -42,6 +42,9 @@ public:
   /// Runs once; returns the seconds between the device's first and last command.
   double run();
 
+  /// Submits `count` runs one behind the other and waits for the last; returns the seconds of one.
+  double runQueued(int64_t count);
+
   /// Runs once, one dispatch after the other; returns the begin and end of each of `count`.
   std::vector<weir_dispatch_time> profile(size_t count);
 
