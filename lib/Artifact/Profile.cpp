@@ -308,12 +308,12 @@ static Profile makeCudaProfile(int64_t sm, bool isExact = false) {
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;
   profile.contractionRows = 8;
-  profile.contractionSlab = 8;
+  profile.contractionSlab = 16; // measured on an H200: 13% faster than 8 for 4096 x 4096 x 4096
   profile.attentionKeys = 512;
   profile.matrixTile = maxMatrixTile;
   profile.matrixStages = maxMatrixStages;
   profile.words64 = false;
-  profile.columnParts = 512;
+  profile.columnParts = 1024;
   profile.units = sm < 90 ? 108 : 132; // of an A100, an H100
   profile.unrollPrivate = true;
   return profile;

@@ -314,13 +314,17 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
   int64_t minRows = 4 * parts.rows < enoughRows * units
                         ? std::clamp<int64_t>(parts.rows / units, fewRows, enoughRows)
                         : enoughRows;
-  // Where a row is too long for any team to keep its columns, and so no kernel walks rows, the
-  // parts are as few as keep a device busy: each is written and read again.
-  constexpr int64_t ofUnit = 2048; // invocations that a unit runs at a time
   int64_t columns = 1;
   for (int64_t size : op.getStaticLoopRanges())
     columns *= size;
   columns /= parts.rows;
+  // Few invocations wait for memory most of the time.
+  constexpr int64_t hiding = 1024; // invocations of a unit that hide its latency
+  if (units > 0 && parts.rows * columns / (enoughRows * profile.vectorWidth) < units * hiding)
+    minRows = std::min(minRows, fewRows);
+  // Where a row is too long for any team to keep its columns, and so no kernel walks rows, the
+  // parts are as few as keep a device busy: each is written and read again.
+  constexpr int64_t ofUnit = 2048; // invocations that a unit runs at a time
   int64_t kept = profile.maxWorkgroupSize / 2 * profile.privateRowBytes / int64_t(sizeof(float));
   if (units > 0 && columns > kept) {
     minRows = std::max(minRows, parts.rows * columns / (units * ofUnit * profile.vectorWidth));

@@ -73,7 +73,7 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   const int64_t innermost = domain.getColumnSizes().back();
   const int64_t runElements = tile.getRunElements();
   // Elements behind the end of a tensor are copied as zeros, but only behind its last product.
-  if (!profile.isSmExact || !device || profile.units == 0 ||
+  if (!profile.isSmExact || !device || profile.units == 0 || profile.matrixStages < minStages ||
       (domain.getColumnSizes().size() > 1 && innermost % tile.slab != 0) ||
       llvm::divideCeil(products, tile.slab) < minStages || innermost % runElements != 0)
     return std::nullopt;
@@ -120,6 +120,55 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   return best;
 }
 
+SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
+                                                      const Profile &profile) {
+  constexpr int64_t minProducts = 96, minElements = 64, runElements = 4; // as chooseGroupTile
+  // Measured on an H200, of 4096 x 4096 x 4096: shares of the units' flops that are reached with
+  // such factors and with others, and of the memory's bytes by a transpose.
+  constexpr double groupShare = 0.75, otherShare = 0.3, transposeShare = 0.35;
+  const model::Device *device = model::findDevice(profile.sm);
+  SmallVector<unsigned> summed;
+  op.getReductionDims(summed);
+  if (profile.precision != Precision::Tf32 || profile.matrixTile == 0 || !profile.isSmExact ||
+      !device || op.getNumDpsInputs() != 2 || summed.size() != 1 ||
+      !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+    return {};
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  const int64_t products = sizes[summed.front()];
+  double flops = 2, bytes = 0, transposes = 0;
+  for (int64_t size : sizes)
+    flops *= double(size);
+  SmallVector<OpOperand *> found;
+  for (OpOperand *factor : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(factor);
+    auto type = dyn_cast<RankedTensorType>(factor->get().getType());
+    const AffineMap other =
+        op.getMatchingIndexingMap(op.getDpsInputOperand(factor->getOperandNumber() == 0 ? 1 : 0));
+    if (!type || !type.getElementType().isF32() || type.getRank() < 2 ||
+        !map.isProjectedPermutation() || !map.isFunctionOfDim(summed.front()) ||
+        getSplat(factor->get()))
+      return {};
+    bool isLong = false; // along a dimension of its own
+    for (unsigned dim = 0; dim < sizes.size(); ++dim)
+      isLong |=
+          map.isFunctionOfDim(dim) && !other.isFunctionOfDim(dim) && sizes[dim] >= minElements;
+    if (!isLong)
+      return {};
+    if (map.getResults().back().isFunctionOfDim(summed.front()))
+      continue;
+    found.push_back(factor);
+    bytes += 2.0 * double(type.getNumElements()) * sizeof(float);
+    ++transposes;
+  }
+  if (products < minProducts || products % runElements != 0)
+    return {};
+  const double peak = *device->matrixTf32 * *device->units * *device->clock;
+  const double saved = flops / peak * (1 / otherShare - 1 / groupShare);
+  const double spent =
+      bytes / (*device->dramBytes * transposeShare) + transposes * device->launch.orZero();
+  return saved > spent ? found : SmallVector<OpOperand *>();
+}
+
 std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
                                                  const Profile &profile) {
   // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
@@ -136,7 +185,7 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
     return std::nullopt;
   if (std::optional<MatrixTile> group = chooseGroupTile(domain, profile, op, tile))
     return group;
-  tile.slab = type.isF32() ? profile.matrixSlab / 2 : profile.matrixSlab; // the same bytes
+  tile.slab = profile.matrixSlab;
   int64_t runElements = tile.getRunElements();
   if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)
     return std::nullopt;

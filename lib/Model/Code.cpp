@@ -276,6 +276,7 @@ Step Code::makeStep(const Instruction &instruction) {
     sites.push_back(makeMatrixSite(module, instruction, where));
     break;
   case Op::CopyAsync: {
+    copiesAsync = true;
     step.kind = Step::Kind::Copy;
     const std::string &name = module.getString(instruction.operands[3]);
     addSite(true, false, name.find(".cg.") != std::string::npos);
@@ -285,6 +286,7 @@ Step Code::makeStep(const Instruction &instruction) {
   }
   case Op::CopyTile: {
     constexpr int64_t line = 128;
+    copiesAsync = true;
     step.kind = Step::Kind::Tile;
     sites.push_back({&instruction, true, false, true, line});
     sites.back().isCopied = true;
@@ -303,6 +305,7 @@ Step Code::makeStep(const Instruction &instruction) {
     break;
   }
   case Op::ControlBarrier:
+    hasBarriers = true;
     step.kind = Step::Kind::Barrier;
     break;
   case Op::Variable:

@@ -108,7 +108,9 @@ public:
   std::string where;
   std::vector<CodeBlock> blocks; ///< as in the function
   std::vector<Site> sites;
-  int64_t sharedBytes = 0; ///< of all variables of workgroup memory
+  int64_t sharedBytes = 0;  ///< of all variables of workgroup memory
+  bool hasBarriers = false; ///< of a workgroup
+  bool copiesAsync = false; ///< whether it copies on to workgroup memory, and computes meanwhile
 
   /// Where the value of an id is kept: its first slot; `none` if it is not followed.
   static constexpr uint32_t none = UINT32_MAX;

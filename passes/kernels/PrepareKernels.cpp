@@ -390,6 +390,57 @@ static bool isComputedInBlocks(Value value) {
   return false;
 }
 
+/// Makes an op of its own that moves the dimension `last` of a tensor behind the others.
+static Value moveLast(OpBuilder &builder, Location loc, Value tensor, int64_t last) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + last);
+  shape.push_back(type.getDimSize(last));
+  SmallVector<AffineExpr> read;
+  for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
+    read.push_back(builder.getAffineDimExpr(dim));
+  read.insert(read.begin() + last, builder.getAffineDimExpr(type.getRank() - 1));
+  Value init = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto moved = linalg::GenericOp::create(
+      builder, loc, init.getType(), tensor, init,
+      ArrayRef<AffineMap>{AffineMap::get(type.getRank(), 0, read, builder.getContext()),
+                          builder.getMultiDimIdentityMap(type.getRank())},
+      loops, [](OpBuilder &b, Location bodyLoc, ValueRange arguments) {
+        linalg::YieldOp::create(b, bodyLoc, arguments.front());
+      });
+  setAlone(moved, true);
+  return moved.getResult(0);
+}
+
+/// Transposes the factors of contractions that instructions on matrices then read as they are. A
+/// tensor that several read is transposed once.
+static void layOutFactors(func::FuncOp function, const Profile &profile) {
+  DenseMap<std::pair<Value, int64_t>, Value> known;
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    if (getOpShape(op) != OpShape::Contraction || op->hasAttr(schedule::inBlocksAttrName) ||
+        llvm::any_of(op.getDpsInputs(), isComputedInBlocks))
+      continue;
+    SmallVector<unsigned> summed;
+    op.getReductionDims(summed);
+    for (OpOperand *factor : findFactorsToTranspose(op, profile)) {
+      AffineMap map = op.getMatchingIndexingMap(factor);
+      OpBuilder builder(op);
+      AffineExpr product = builder.getAffineDimExpr(summed.front());
+      const int64_t last = llvm::find(map.getResults(), product) - map.getResults().begin();
+      Value &moved = known[{factor->get(), last}];
+      if (!moved)
+        moved = moveLast(builder, op.getLoc(), factor->get(), last);
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      AffineMap &changed = maps[factor->getOperandNumber()];
+      changed = changed.dropResult(last);
+      changed = changed.insertResult(product, changed.getNumResults());
+      factor->set(moved);
+      op.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
+    }
+  }
+}
+
 /// Cuts reductions of columns, and contractions of few and long sums, in two: into parts of
 /// consecutive rows, or products, and the op that combines the parts. The size of a part and the
 /// order of the parts depend on the op's shape and the profile alone.
@@ -561,6 +612,7 @@ struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
     turnContractions(function);
     sumBatches(function);
     splitBodies(function, *profile);
+    layOutFactors(function, *profile);
     cutSums(function, *profile);
   }
 };

@@ -79,6 +79,12 @@ std::optional<ColumnParts> getContractionParts(mlir::linalg::GenericOp op);
 /// its shape alone.
 std::optional<ColumnParts> chooseContractionParts(mlir::linalg::GenericOp op, int64_t units);
 
+/// Returns the factors of `op`, a `Contraction`, that are to be transposed before: instructions of
+/// four subgroups (sm_90a) read factors in tf32 only where the terms of a sum are neighbours in
+/// memory. None where the transposes would take longer than what they save.
+llvm::SmallVector<mlir::OpOperand *> findFactorsToTranspose(mlir::linalg::GenericOp op,
+                                                            const Profile &profile);
+
 /// Whether an element of the op costs more to compute than to load: its body has divisions or
 /// functions of `math`.
 bool hasFunctions(mlir::Operation *op);
@@ -87,9 +93,10 @@ bool hasFunctions(mlir::Operation *op);
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
 /// Returns how `op`, a `Reduction`, would be cut into at most `columnParts` parts of at least 8
-/// rows each, fewer rows where most units of a device would be idle, more where rows are so long
-/// that no kernel can keep their columns; or nothing if it reduces no columns. Depends on the op,
-/// its shape and the profile alone, so that its bits do not depend on what shares its kernel.
+/// rows each, fewer rows where a device's units would be idle or wait for memory, more where rows
+/// are so long that no kernel can keep their columns; or nothing if it reduces no columns. Depends
+/// on the op, its shape and the profile alone, so that its bits do not depend on what shares its
+/// kernel.
 std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, const Profile &profile);
 
 /// Returns the first index of a `Column` op's results, in terms of its loops.
