@@ -345,27 +345,59 @@ std::optional<ColumnParts> weir::getContractionParts(linalg::GenericOp op) {
   return parts;
 }
 
-std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op, int64_t units) {
+/// Whether a factor of `op` has as many elements as its sums in so many parts have. The parts could
+/// then lie over the factor, which only the kernel's barriers would make safe; no verifier proves
+/// that of its code.
+static bool isFactorAsLarge(linalg::GenericOp op, int64_t elements) {
+  return llvm::any_of(op.getDpsInputs(), [&](Value factor) {
+    return cast<RankedTensorType>(factor.getType()).getNumElements() == elements;
+  });
+}
+
+/// Returns the number of parts of `sums` sums of f32 with which units wait least for those that
+/// have a tile more than others.
+static int64_t chooseEvenParts(linalg::GenericOp op, int64_t sums, int64_t products,
+                               const Profile &profile) {
+  constexpr int64_t tile = 32768, longPart = 512, maxParts = 8; // a tile to a unit
+  constexpr double gain = 0.92;
+  // Products for which a unit takes as long as for writing and reading a sum again.
+  constexpr double productsOfSum = 40;
+  const bool isF32 = profile.matrixTile > 0 && profile.precision == Precision::F32 &&
+                     llvm::all_of(op.getDpsInputs(), [](Value factor) {
+                       return getElementTypeOrSelf(factor.getType()).isF32();
+                     });
+  if (!isF32 || sums < tile)
+    return 1;
+  auto getCost = [&](int64_t parts) {
+    const int64_t tiles = llvm::divideCeil(sums, tile) * parts;
+    const double share = double(tiles) / double(llvm::alignTo(tiles, profile.units));
+    return 1 / share + (parts > 1 ? productsOfSum * double(parts) / double(products) : 0);
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= maxParts && products >= longPart * parts; ++parts)
+    if (products % parts == 0 && !isFactorAsLarge(op, parts * sums) &&
+        getCost(parts) < gain * getCost(1) && getCost(parts) < getCost(best))
+      best = parts;
+  return best;
+}
+
+std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op,
+                                                        const Profile &profile) {
   // Sums that a workgroup owns; fewer products would not outweigh storing and adding up their sum.
   constexpr int64_t tile = 16384, minProducts = 64, step = 16, longSum = 256;
   int64_t sums = 1;
   for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
     sums *= isReduced(op, loop) ? 1 : size;
   ColumnParts parts = getRows(op);
-  int64_t wanted = sums == 0 ? 0 : units / int64_t(llvm::divideCeil(sums, tile));
+  int64_t wanted = sums == 0 ? 0 : profile.units / int64_t(llvm::divideCeil(sums, tile));
+  if (wanted == 1 || (sums > 0 && wanted == 0 && profile.units > 0))
+    wanted = chooseEvenParts(op, sums, parts.rows, profile);
   if (wanted < 2 || parts.rows < longSum)
     return std::nullopt;
-  // The parts could then lie over a factor, which only the kernel's barriers would make safe. No
-  // verifier proves that of its code.
-  auto isAsLarge = [&](const ColumnParts &parts) {
-    return llvm::any_of(op.getDpsInputs(), [&](Value factor) {
-      return cast<RankedTensorType>(factor.getType()).getNumElements() == parts.getParts() * sums;
-    });
-  };
   parts.chunk = std::max<int64_t>(minProducts, llvm::divideCeil(parts.rows, wanted));
   for (parts.chunk = llvm::alignTo(parts.chunk, step); 2 * parts.chunk <= parts.rows;
        parts.chunk += step)
-    if (findCut(op, parts) && !isAsLarge(parts))
+    if (findCut(op, parts) && !isFactorAsLarge(op, parts.getParts() * sums))
       return parts;
   return std::nullopt;
 }

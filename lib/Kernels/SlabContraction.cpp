@@ -61,10 +61,13 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   int64_t allRows = sizes[tile.sides.rowDim], allColumns = sizes[tile.sides.columnDim];
   std::optional<SlabTile> best;
   const bool isPart = getColumnParts(op).has_value();
-  bool hasMany = false;
-  // From the largest down, until there are many workgroups.
-  for (auto [rows, columns] :
-       {std::pair(2, 4), std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
+  bool hasMany = false, hasWhole = false;
+  double least = 0;
+  // From the largest down, until there are many workgroups. Where the number of units is known, the
+  // one with which the busiest unit is done first: smaller tiles load more for each sum, and reach
+  // these shares of the largest one's flops.
+  for (auto [rows, columns, flops] :
+       {std::tuple(2, 4, 1.0), {2, 2, 0.95}, {1, 2, 0.8}, {1, 1, 0.6}}) {
     tile.rows = profile.slabTile / 2 * rows;
     tile.columns = profile.slabTile / 2 * columns;
     if (tile.rows % slabVector || tile.columns % slabVector || tile.rows * tile.columns > maxSums)
@@ -85,7 +88,17 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     // Elements behind the end of a part's tiles are not proved to stay inside: a smaller tile is
     // taken if it has nothing there.
     bool isWhole = !isPart || (allRows % height == 0 && allColumns % width == 0);
-    if (!hasMany || isWhole)
+    if (profile.units > 0 && isWhole) {
+      double clocks =
+          double(llvm::divideCeil(tiles, profile.units)) * double(height * width) / flops;
+      if (!hasWhole || clocks < least) {
+        least = clocks;
+        best = tile;
+      }
+      hasWhole = true;
+      continue;
+    }
+    if (!hasWhole && (!hasMany || isWhole))
       best = tile;
     hasMany |= tiles >= manyWorkgroups;
     if (hasMany && isWhole)

@@ -456,7 +456,7 @@ static void cutSums(func::FuncOp function, const Profile &profile) {
   for (auto [op, shape] : sums) {
     std::optional<ColumnParts> parts = shape == OpShape::Reduction
                                            ? chooseColumnParts(op, profile)
-                                           : chooseContractionParts(op, profile.units);
+                                           : chooseContractionParts(op, profile);
     if (!parts || parts->getParts() < 2)
       continue;
     OpBuilder builder(op);

@@ -74,10 +74,11 @@ struct ColumnParts {
 /// sums `chunk` consecutive products. Returns nothing for other ops.
 std::optional<ColumnParts> getContractionParts(mlir::linalg::GenericOp op);
 
-/// Returns how `op`, a `Contraction`, would be cut so that a device of so many units is busy, or
-/// nothing if it is busy anyway, or no such parts are equal and long enough. Depends on the op and
-/// its shape alone.
-std::optional<ColumnParts> chooseContractionParts(mlir::linalg::GenericOp op, int64_t units);
+/// Returns how `op`, a `Contraction`, would be cut so that all units of a device are busy, or
+/// nothing if they are anyway, or no such parts are equal and long enough. Depends on the op, its
+/// shape and the profile alone.
+std::optional<ColumnParts> chooseContractionParts(mlir::linalg::GenericOp op,
+                                                  const Profile &profile);
 
 /// Returns the factors of `op`, a `Contraction`, that are to be transposed before: instructions of
 /// four subgroups (sm_90a) read factors in tf32 only where the terms of a sum are neighbours in
