@@ -153,6 +153,8 @@ static void emitRowsOfUnits(PointEmitter &emitter, int64_t lanes, ArrayRef<unsig
 }
 
 void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
+  if (emitTransposedMap(emitter, launch))
+    return;
   const Profile &profile = emitter.profile;
   ArrayRef<int64_t> sizes = emitter.domain.getSizes();
   Unit unit = chooseUnit(emitter);

@@ -162,7 +162,7 @@ SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
   }
   if (products < minProducts || products % runElements != 0)
     return {};
-  const double peak = *device->matrixTf32 * *device->units * *device->clock;
+  const double peak = *device->matrixTf32 * *device->clock * double(profile.units);
   const double saved = flops / peak * (1 / otherShare - 1 / groupShare);
   const double spent =
       bytes / (*device->dramBytes * transposeShare) + transposes * device->launch.orZero();

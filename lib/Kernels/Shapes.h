@@ -131,6 +131,9 @@ mlir::Value reduceSubgroup(PointEmitter &emitter, mlir::Operation *combiner, mli
                            mlir::Value lane, int64_t lanes = 0);
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
+/// Emits a map kernel that transposes an operand by way of workgroup memory, if the kernel is one
+/// and the profile shares such memory; returns whether it did.
+bool emitTransposedMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 /// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and
 /// vectors are free, or the profile has units; returns whether it did.

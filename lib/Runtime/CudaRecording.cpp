@@ -25,6 +25,7 @@ private:
   struct Queue {
     std::vector<CudaGraphNode> before; ///< nodes that the next dispatch depends on
     std::vector<CudaGraphNode> open;   ///< dispatches that no node depends on yet
+    size_t covered = 0;                ///< first nodes of `before` that one of `open` depends on
   };
 
   CudaGraphNode join(Queue &queue);
@@ -41,10 +42,11 @@ private:
 } // namespace
 
 /// Returns a node on which later ones depend to come after all of the queue: the only one, or a new
-/// empty one, which takes the device as long as a launch.
+/// empty one. Edges that others imply are left out, which the driver would keep: with them a chain
+/// of 1,300 small dispatches took an H200 55 us each, where one alone takes 4.4.
 CudaGraphNode GraphBuilder::join(Queue &queue) {
   std::vector<CudaGraphNode> after = queue.open;
-  after.insert(after.end(), queue.before.begin(), queue.before.end());
+  after.insert(after.end(), queue.before.begin() + ptrdiff_t(queue.covered), queue.before.end());
   if (after.size() == 1)
     return after.front();
   CudaGraphNode node = nullptr;
@@ -118,6 +120,7 @@ void GraphBuilder::build() {
     switch (command.kind) {
     case Command::Kind::Dispatch:
       queue.open.push_back(addDispatch(command, queue.before));
+      queue.covered = queue.before.size();
       break;
     case Command::Kind::Barrier: {
       CudaGraphNode node = join(queue);

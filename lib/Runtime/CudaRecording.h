@@ -2,9 +2,9 @@
 //
 // A graph has one node per dispatch, and edges only where the plan orders: dispatches without a
 // barrier between them may overlap, as on Vulkan; a stream would order them all. A barrier is
-// an empty node that depends on everything of its queue so far; so is a signal, and nodes after
-// a wait depend on its signal. An edge makes all memory visible. Queues of the plan are not
-// streams: the graph is launched on the device's one stream, after copies of donated arguments,
+// the one dispatch before it, or an empty node that depends on all of them; so is a signal, and
+// nodes after a wait depend on its signal. An edge makes all memory visible. Queues of the plan are
+// not streams: the graph is launched on the device's one stream, after copies of donated arguments,
 // so runs follow one another.
 //
 //===----------------------------------------------------------------------===//

@@ -75,10 +75,39 @@ def test_tf32(weir, sizes):
     assert (abs(found - a @ b.swapaxes(1, 2)) <= bound).all()
 
 
-@pytest.mark.parametrize("form", ["nn", "tn", "tt"])
-def test_tf32_is_not_transposed(weir, form):
-    """The instruction takes factors of tf32 along the products alone; others are added by mma.sync."""
-    artifact, _ = compile_both(weir, make_product(form, 1, 256, 256, 224)[0], "--precision=tf32")
+# Both factors, one of them, rows and products that no tile divides, batches.
+@pytest.mark.parametrize("form, sizes, transposes", [("nn", (1, 256, 256, 224), 1), ("tn", (1, 256, 256, 224), 2),
+                                                     ("tt", (1, 151, 137, 172), 1), ("nn", (3, 64, 72, 200), 1)])
+def test_tf32_is_transposed(weir, form, sizes, transposes):
+    """The instruction takes factors of tf32 along the products alone. Others are transposed before, by kernels of their
+    own, and the bits are those of a product of the transposes."""
+    text, shapes = make_product(form, *sizes)
+    artifact, other = compile_both(weir, text, "--precision=tf32")
+    [plan], [whole] = (weir.inspect(each)["plans"] for each in (artifact, other))
+    assert plan["dispatches"] == whole["dispatches"] + transposes
+    with zipfile.ZipFile(artifact) as archive:
+        code = "".join(archive.read(name).decode() for name in archive.namelist() if name.endswith(".ptx"))
+    assert "wgmma" in code and "mma.sync" not in code
+    # That a product of boxes needs what the transpose wrote is the compiler's word; safety is not.
+    assert all("needs" in line for line in weir.run("verify", artifact).splitlines() if "taken from compiler" in line)
+    random = numpy.random.default_rng(1)
+    factors = [random.standard_normal(shape).astype(numpy.float32) for shape in shapes]
+    along, _ = compile_both(weir, make_product("nt", *sizes)[0], "--precision=tf32")
+    results = []
+    for each, a, b in ((artifact, *factors), (along, *(factor.swapaxes(1, 2) if is_across else factor for factor, is_across
+                                                       in zip(factors, (form[0] == "t", form[1] == "n"))))):
+        save_file({"arg0": numpy.ascontiguousarray(a), "arg1": numpy.ascontiguousarray(b)},
+                  weir.folder / "in.safetensors")
+        weir.run("run", each, "--device=sim", f"--input={weir.folder}/in.safetensors",
+                 f"--output={weir.folder}/out.safetensors")
+        results.append((weir.folder / "out.safetensors").read_bytes())
+    assert results[0] == results[1]
+
+
+def test_small_tf32_is_not_transposed(weir):
+    """With all units of a device, so small a product is done before its factor were transposed."""
+    artifact = weir.compile_text(make_product("nn", 1, 256, 256, 224)[0], "a", "--target=cuda:sm_90a",
+                                 "--precision=tf32")
     assert "wgmma" not in read_ptx(weir, artifact) and "mma.sync" in read_ptx(weir, artifact)
 
 

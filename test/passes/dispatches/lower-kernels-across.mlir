@@ -3,7 +3,7 @@
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=ALONE --implicit-check-not="workgroup>"
 
-// CHECK-LABEL: gpu.func @across_1028x512(
+// CHECK-LABEL: gpu.func @across_1028x1024(
 // CHECK-NOT:     workgroup>
 // CHECK:         scf.for
 // Eight rows are on their way at a time.
@@ -11,7 +11,7 @@
 // CHECK-NOT:       memref.load
 // CHECK:           scf.yield
 
-// CHECK-LABEL: gpu.func @across_1024x512(
+// CHECK-LABEL: gpu.func @across_1024x1024(
 // CHECK-SAME:    workgroup(%[[SUMS:.*]] : memref<1024xf32, {{.*}}workgroup>>)
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 16, 1, 1>
 // CHECK:         gpu.barrier

@@ -3,9 +3,12 @@
 // printed first.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_80 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 
-// 64 tiles of 128 x 256, 8 x 16 sums of an invocation.
-// CHECK-LABEL: gpu.func @contraction_1024x2048x16(
-// CHECK-SAME:    known_grid_size = array<i32: 64, 1, 1>
+// 512 tiles of 128 x 256, 8 x 16 sums of an invocation: the busiest of 108 units has five. The twin's units have three of
+// 64 x 128 each rather than one of four times as many sums.
+// CHECK-LABEL: gpu.func @contraction_1024x2048x32(
+// CHECK-SAME:    known_grid_size = array<i32: 256, 1, 1>
+// CHECK-LABEL: gpu.func @contraction_4096x4096x32(
+// CHECK-SAME:    known_grid_size = array<i32: 512, 1, 1>
 // CHECK-COUNT-1024: math.fma
 // CHECK:         gpu.barrier
 // CHECK-COUNT-1024: math.fma
@@ -77,10 +80,18 @@ func.func @short(%a: tensor<256x31xf32>, %b: tensor<31x256xf32>) -> tensor<256x2
   return %r : tensor<256x256xf32>
 }
 
-func.func @large(%a: tensor<1024x16xf32>, %b: tensor<16x2048xf32>) -> tensor<1024x2048xf32> {
+func.func @large(%a: tensor<4096x32xf32>, %b: tensor<32x4096xf32>) -> tensor<4096x4096xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4096x4096xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4096x32xf32>, tensor<32x4096xf32>) outs(%zeros : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %r : tensor<4096x4096xf32>
+}
+
+func.func @even(%a: tensor<1024x32xf32>, %b: tensor<32x2048xf32>) -> tensor<1024x2048xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1024x2048xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
-  %r = linalg.matmul ins(%a, %b : tensor<1024x16xf32>, tensor<16x2048xf32>) outs(%zeros : tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<1024x32xf32>, tensor<32x2048xf32>) outs(%zeros : tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
   return %r : tensor<1024x2048xf32>
 }

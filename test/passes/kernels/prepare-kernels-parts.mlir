@@ -97,13 +97,13 @@ func.func @few_rows_have_short_parts(%x: tensor<128x768xf32>) -> tensor<768xf32>
 #id = affine_map<(r, c) -> (r, c)>
 #col = affine_map<(r, c) -> (c)>
 
-// The twin: 512 rows have enough parts of 8.
+// The twin: 8192 rows have enough parts of 8 for all invocations that hide the latency of memory.
 // CHECK: affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
 // CHECK-LABEL: func @rows_have_parts_of_eight
-func.func @rows_have_parts_of_eight(%x: tensor<512x768xf32>) -> tensor<768xf32> {
+func.func @rows_have_parts_of_eight(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
   %zero = arith.constant dense<0.0> : tensor<768xf32>
   %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-      ins(%x : tensor<512x768xf32>) outs(%zero : tensor<768xf32>) {
+      ins(%x : tensor<8192x768xf32>) outs(%zero : tensor<768xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %o : f32
     linalg.yield %s : f32
@@ -124,14 +124,14 @@ func.func @parts_no_larger_than_a_factor(%a: tensor<128x2304xf32>, %b: tensor<23
 // -----
 
 // Columns of rows of 32000 elements, which no team keeps: 32 parts are busy invocations for 132 units. The twin's rows of
-// 4096 elements stay in parts of 8.
+// 4096 elements, 2048 of them, stay in parts of 8.
 // CHECK-DAG: #[[LONG:.*]] = affine_map<(d0, d1) -> (d0 floordiv 32, d1)>
 // CHECK-DAG: #[[SHORT:.*]] = affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
 // CHECK-LABEL: func @long_rows_have_few_parts
 // CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[LONG]]]
 // CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[SHORT]]]
-func.func @long_rows_have_few_parts(%x: tensor<1024x32000xf32>, %y: tensor<1024x4096xf32>, %a: tensor<32000xf32>, %b: tensor<4096xf32>) -> (tensor<32000xf32>, tensor<4096xf32>) {
+func.func @long_rows_have_few_parts(%x: tensor<1024x32000xf32>, %y: tensor<2048x4096xf32>, %a: tensor<32000xf32>, %b: tensor<4096xf32>) -> (tensor<32000xf32>, tensor<4096xf32>) {
   %r = linalg.reduce { arith.addf } ins(%x : tensor<1024x32000xf32>) outs(%a : tensor<32000xf32>) dimensions = [0]
-  %s = linalg.reduce { arith.addf } ins(%y : tensor<1024x4096xf32>) outs(%b : tensor<4096xf32>) dimensions = [0]
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<2048x4096xf32>) outs(%b : tensor<4096xf32>) dimensions = [0]
   return %r, %s : tensor<32000xf32>, tensor<4096xf32>
 }
