@@ -38,8 +38,7 @@ static std::optional<Transposition> findTransposition(PointEmitter &emitter) {
   if (profile.contractionSlab == 0 || profile.hasFreeVectors() || profile.vectorWidth == 1 ||
       profile.subgroupSize != tileSize || profile.workgroupSize % tileSize != 0 ||
       profile.workgroupSize > tileSize * tileSize || emitter.isStage() || sizes.size() < 2 ||
-      sizes.size() > maxDims ||
-      emitter.computed.size() != 1)
+      sizes.size() > maxDims || emitter.computed.size() != 1)
     return std::nullopt;
   Value computed = emitter.computed.front();
   auto op = computed.getDefiningOp<linalg::GenericOp>();
@@ -85,14 +84,13 @@ bool weir::emitTransposedMap(PointEmitter &emitter, EmittedKernel &launch) {
   emitWorkgroups(emitter, rests * tilesAcross * tilesAlong, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
-    AffineExpr thread = emitter.setCoordinate(
-        teamLaneCoordinate, gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
+    AffineExpr thread = emitter.setCoordinate(teamLaneCoordinate,
+                                              gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
     auto name = [&](unsigned coordinate, AffineExpr value) {
       return emitter.setCoordinate(coordinate, emitter.expand(value));
     };
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
-    SmallVector<AffineExpr> digits =
-        getDigits(emitter, number, {rests, tilesAcross, tilesAlong});
+    SmallVector<AffineExpr> digits = getDigits(emitter, number, {rests, tilesAcross, tilesAlong});
     SmallVector<AffineExpr> rest =
         emitter.delinearize(name(tileRestCoordinate, digits[0]), restSizes);
     AffineExpr tileAcross = name(tileRowCoordinate, digits[1]),
@@ -107,10 +105,10 @@ bool weir::emitTransposedMap(PointEmitter &emitter, EmittedKernel &launch) {
     };
     SmallVector<Value> loaded;
     for (int64_t first = 0; first < tileSize; first += lines)
-      loaded.push_back(emitter.evaluate(
-          found->operand->get(),
-          emitter.apply(getAccessMap(op, found->operand),
-                        emitter.getLoops(op, getPoint(lane, line + first)))));
+      loaded.push_back(
+          emitter.evaluate(found->operand->get(),
+                           emitter.apply(getAccessMap(op, found->operand),
+                                         emitter.getLoops(op, getPoint(lane, line + first)))));
     for (auto [turn, value] : llvm::enumerate(loaded))
       memref::StoreOp::create(b, loc, value, memory,
                               emitter.expand((line + int64_t(turn) * lines) * stride + lane));
@@ -119,8 +117,7 @@ bool weir::emitTransposedMap(PointEmitter &emitter, EmittedKernel &launch) {
       emitter.startPoint();
       Value value =
           memref::LoadOp::create(b, loc, memory, emitter.expand(lane * stride + line + first));
-      emitter.store(0, value,
-                    getResultIndices(emitter, computed, getPoint(line + first, lane)));
+      emitter.store(0, value, getResultIndices(emitter, computed, getPoint(line + first, lane)));
     }
   });
   return true;

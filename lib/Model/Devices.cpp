@@ -40,6 +40,7 @@ static constexpr const char *guide = "CUDA C++ Programming Guide, Compute Capabi
                             *appleBench = "philipturner/metal-benchmarks",
                             *appleSheet = "Apple M1 Max announcement",
                             *metal = "Metal feature set tables", *info = "vulkan.gpuinfo.org",
+                            *measured = "measured: the shortest kernels on an H200, 3.0 us",
                             *assumed = "assumed";
 
 static constexpr double kib = 1024, mib = 1024 * 1024, giga = 1e9;
@@ -120,6 +121,7 @@ static constexpr Device makeHopper(const char *name, const char *title, double b
   device.dramBytes = {bandwidth * giga, source};
   device.matrix = {4096, h100Paper};
   device.matrixTf32 = {2048, h100Paper};
+  device.timedLaunch = {2.8e-6, measured};
   return device;
 }
 
@@ -322,5 +324,6 @@ std::vector<NamedFigure> model::getFigures(const Device &device) {
           {"special_latency", "clocks", &device.specialLatency},
           {"shuffle_latency", "clocks", &device.shuffleLatency},
           {"matrix_latency", "clocks", &device.matrixLatency},
-          {"launch", "seconds", &device.launch}};
+          {"launch", "seconds", &device.launch},
+          {"timed_launch", "seconds", &device.timedLaunch}};
 }

@@ -82,6 +82,19 @@ def test_tf32_is_transposed(weir, form, sizes, transposes):
     """The instruction takes factors of tf32 along the products alone. Others are transposed before, by kernels of their
     own, and the bits are those of a product of the transposes."""
     text, shapes = make_product(form, *sizes)
+    random = numpy.random.default_rng(1)
+    a, b = (random.standard_normal(shape).astype(numpy.float32) for shape in shapes)
+
+    def run(artifact, **factors):
+        save_file({name: numpy.ascontiguousarray(factor) for name, factor in factors.items()},
+                  weir.folder / "in.safetensors")
+        weir.run("run", artifact, "--device=sim", f"--input={weir.folder}/in.safetensors",
+                 f"--output={weir.folder}/out.safetensors")
+        return (weir.folder / "out.safetensors").read_bytes()
+
+    along, _ = compile_both(weir, make_product("nt", *sizes)[0], "--precision=tf32")
+    expected = run(along, arg0=a.swapaxes(1, 2) if form[0] == "t" else a,
+                   arg1=b.swapaxes(1, 2) if form[1] == "n" else b)
     artifact, other = compile_both(weir, text, "--precision=tf32")
     [plan], [whole] = (weir.inspect(each)["plans"] for each in (artifact, other))
     assert plan["dispatches"] == whole["dispatches"] + transposes
@@ -90,18 +103,7 @@ def test_tf32_is_transposed(weir, form, sizes, transposes):
     assert "wgmma" in code and "mma.sync" not in code
     # That a product of boxes needs what the transpose wrote is the compiler's word; safety is not.
     assert all("needs" in line for line in weir.run("verify", artifact).splitlines() if "taken from compiler" in line)
-    random = numpy.random.default_rng(1)
-    factors = [random.standard_normal(shape).astype(numpy.float32) for shape in shapes]
-    along, _ = compile_both(weir, make_product("nt", *sizes)[0], "--precision=tf32")
-    results = []
-    for each, a, b in ((artifact, *factors), (along, *(factor.swapaxes(1, 2) if is_across else factor for factor, is_across
-                                                       in zip(factors, (form[0] == "t", form[1] == "n"))))):
-        save_file({"arg0": numpy.ascontiguousarray(a), "arg1": numpy.ascontiguousarray(b)},
-                  weir.folder / "in.safetensors")
-        weir.run("run", each, "--device=sim", f"--input={weir.folder}/in.safetensors",
-                 f"--output={weir.folder}/out.safetensors")
-        results.append((weir.folder / "out.safetensors").read_bytes())
-    assert results[0] == results[1]
+    assert run(artifact, arg0=a, arg1=b) == expected
 
 
 def test_small_tf32_is_not_transposed(weir):

@@ -87,7 +87,7 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 }
 
 /// Returns what a model says of each kernel of the plan that runs, all its dispatches together and
-/// each with its launch, as they are measured; none for those of which it can't tell. Errors:
+/// each with what its events add; none for those of which it can't tell. Errors:
 /// `Error` if the model's device runs another target's code.
 static std::map<std::string, std::optional<double>>
 predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &options) {
@@ -102,7 +102,7 @@ predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &o
        predictPlan(artifact, plan, profile, device, options.model.ptxas).kernels) {
     std::optional<double> &sum = predicted.try_emplace(kernel.name, 0.0).first->second;
     sum = sum && kernel.prediction
-              ? std::optional(*sum + (kernel.prediction->seconds + device.launch.orZero()) *
+              ? std::optional(*sum + (kernel.prediction->seconds + device.timedLaunch.orZero()) *
                                          double(kernel.dispatches))
               : std::nullopt;
   }

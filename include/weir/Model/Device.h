@@ -49,7 +49,8 @@ struct Device {
   Figure dramBytes, dramShare;            ///< bytes a second; the share of them that a copy gets
   Figure l1Latency, sharedLatency, l2Latency, dramLatency;          ///< clocks
   Figure aluLatency, specialLatency, shuffleLatency, matrixLatency; ///< clocks
-  Figure launch; ///< seconds between two kernels of a recorded list
+  Figure launch;      ///< seconds between two kernels of a recorded list
+  Figure timedLaunch; ///< seconds that an empty kernel takes by the events around it
 };
 
 /// Returns all devices.

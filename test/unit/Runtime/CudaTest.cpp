@@ -113,9 +113,9 @@ TEST_F(Cuda, CopiesBytes) {
   EXPECT_EQ(out, 7);
 }
 
-/// Two dispatches with nothing between them have no edge; a barrier is the one dispatch before it, or
-/// a node behind all of them. What other edges imply has none. Only a run whose time is asked for is
-/// between events.
+/// Two dispatches with nothing between them have no edge; a barrier is the one dispatch before it,
+/// or a node behind all of them. What other edges imply has none. Only a run whose time is asked
+/// for is between events.
 TEST_F(Cuda, OrdersWhatThePlanOrders) {
   ProgramHandle program = load(toCuda(makeSample()));
   EXPECT_EQ(takeCudaLog(), "wait\nwrite 268 to A0\nwait\n");
