@@ -32,6 +32,7 @@ def make_folder(folder):
         (folder / part).mkdir()
     shutil.copy(BIN / "weir-device", folder)
     shutil.copy(ROOT / "scripts/gpu-tests-run", folder / "run")
+    shutil.copy(ROOT / "scripts/gpu-tests-run-case", folder / "run-case")
     shutil.copy(ROOT / "scripts/gpu-tests-weir", folder / "weir")
     shutil.copy(ROOT / "benchmarks/gpu/beside_torch.py", folder)
     for name in ("peers/cases", "peers/whole_models", "peers/with_torch", "compile/graphs", "compile/torch_models"):
@@ -58,7 +59,8 @@ def test_cases_run_elsewhere(tmp_path, monkeypatch):
     make_folder(tmp_path)
     cases = tmp_path / "cases"
     names = sorted(case.name for case in cases.iterdir())
-    assert names == ["test_layer_norm-0", "test_layer_norm_vjp-0", "test_layer_norm_vjp-1"]
+    assert names == [f"{test}-{target}" for test in ("test_layer_norm-0", "test_layer_norm_vjp-0", "test_layer_norm_vjp-1")
+                     for target in ("cuda", "sm_90a")]
     (tmp_path / "benchmarks/product-128-tf32.weir").unlink()  # Vulkan has no tf32
     done = run_folder(tmp_path, "vulkan")
     assert "3 cases passed, 0 failed on vulkan" in done.stdout, done.stdout + done.stderr
@@ -76,12 +78,12 @@ def test_cases_run_elsewhere(tmp_path, monkeypatch):
     judged = mutants.judge(BIN, tmp_path / "small.weir", tmp_path, most=1)
     kept = list((tmp_path / "mutants").iterdir())
     assert len(kept) == sum(mutant.is_of != "equivalent" for mutant in judged) > 5
-    shutil.copy(cases / "test_layer_norm-0/a.weir", tmp_path / "mutants/sound.weir")
-    shutil.copy(cases / "test_layer_norm-0/expected.safetensors",
-                cases / "test_layer_norm_vjp-0/expected.safetensors")
+    shutil.copy(cases / "test_layer_norm-0-cuda/a.weir", tmp_path / "mutants/sound.weir")
+    shutil.copy(cases / "test_layer_norm-0-cuda/expected.safetensors",
+                cases / "test_layer_norm_vjp-0-cuda/expected.safetensors")
     done = run_folder(tmp_path, "vulkan")
     assert done.returncode == 1
-    assert "FAILED test_layer_norm_vjp-0" in done.stdout
+    assert "FAILED test_layer_norm_vjp-0-cuda" in done.stdout
     assert "2 cases passed, 1 failed on vulkan" in done.stdout
     assert f"{len(kept)} mutants refused, 1 accepted by weir verify" in done.stdout
     assert "FAILED mutants/sound.weir: the verifier must refuse it" in done.stdout
@@ -106,12 +108,12 @@ def test_benchmarks_stand_beside_torch(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert [result["name"] for result in results] == ["layer_norm_vjp-64x256-bf16", "cross_entropy-64x256-f32"]
     for result in results:
-        for time in "seconds", "predicted_seconds", "eager_seconds", "compiled_seconds", "copy_seconds":
+        for time in "seconds", "queued_seconds", "predicted_seconds", "eager_seconds", "compiled_seconds", "copy_seconds":
             assert result[time] > 0, result
         assert all(kernel["seconds"] > 0 and kernel["predicted_seconds"] > 0 for kernel in result["kernels"])
     assert results[0]["bytes"] == 3 * 64 * 256 * 2 + 3 * 256 * 2
     rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("|")]
-    assert len(rows) == 4 + sum(len(result["kernels"]) for result in results) and {len(row) for row in rows} == {12}
+    assert len(rows) == 4 + sum(len(result["kernels"]) for result in results) and {len(row) for row in rows} == {13}
 
     # On the driver that records calls, of a GPU whose model is known; it computes nothing.
     done, results = measure("--device=cuda", "--model=h100", "--unchecked", "--only=product", LD_LIBRARY_PATH=str(FAKE))
