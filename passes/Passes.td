@@ -973,13 +973,14 @@ def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
 
     Needs: weir-set-profile and weir-generalize-tensors; common subexpressions eliminated.
 
-    Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of their
-    readers' maps. A reduction of many columns is two ops: one makes parts of consecutive rows,
-    the other one combines the parts in order; so is a contraction of few and long sums. A sum that
-    keeps the element of one number, and adds zeros for the others, is that element, with the same
-    bits, where a kernel's operand has it. An op of
-    more operands than the profile's `storage_buffers_per_stage` is several, for each op of its body
-    one, if it computes points or reduces.
+    Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of
+    their readers' maps; but where products in tf32 by four subgroups (`sm_90a`) gain by it, a
+    factor is transposed by an op of its own, with `weir.no_fuse`. A reduction of many columns
+    is two ops: one makes parts of consecutive rows, the other one combines the parts in order;
+    so is a contraction of few and long sums. A sum that keeps the element of one number, and
+    adds zeros for the others, is that element, with the same bits, where a kernel's operand has
+    it. An op of more operands than the profile's `storage_buffers_per_stage` is several, for
+    each op of its body one, if it computes points or reduces.
 
     Never: forms a kernel. Looks at the order of ops: the rows of a part depend on shapes and the
     profile alone, so bits do not depend on what else is in the graph.

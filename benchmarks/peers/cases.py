@@ -33,7 +33,7 @@ class Case:
 
     def make_inputs(self) -> dict[str, numpy.ndarray]:
         """Returns the arguments by name, in order, the same ones in every process."""
-        return INPUTS[self.kind](numpy.random.default_rng(1), **self.sizes)
+        return (INPUTS | GPU_INPUTS)[self.kind](numpy.random.default_rng(1), **self.sizes)
 
     def get_expected(self) -> list[numpy.ndarray] | None:
         """Returns the results in f64, or None for a model, whose losses are compared with another contender's."""
@@ -110,8 +110,6 @@ INPUTS = {
         "dy": draw(r, rows, columns), "x": draw(r, rows, columns), "bias": draw(r, columns)},
     "product": lambda r, m, k, n, batch=(): {"a": draw(r, *batch, m, k), "b": draw(r, *batch, k, n)},
     "product_bt": lambda r, m, k, n, batch=(): {"a": draw(r, *batch, m, k), "b": draw(r, *batch, n, k)},
-    "attention": lambda r, heads, tokens, size: {name: draw(r, *heads, tokens, size) for name in "qkv"},
-    "attention_vjp": make_attention_vjp,
     "mlp": lambda r, rows, width, hidden: {
         "x": draw(r, rows, width), "w1": draw(r, hidden, width) / numpy.float32(math.sqrt(width)),
         "b1": draw(r, hidden), "w2": draw(r, width, hidden) / numpy.float32(math.sqrt(hidden)), "b2": draw(r, width)},
@@ -120,6 +118,12 @@ INPUTS = {
     "chains": lambda r, chains, length, size: {
         **{f"x{i}": draw(r, size, size) for i in range(chains)}, "w": make_orthogonal(r, size)},
     **{family: functools.partial(whole_models.make_inputs, family=family) for family in whole_models.SIZES},
+}
+
+# Of what benchmarks/gpu measures alone, beside PyTorch.
+GPU_INPUTS = {
+    "attention": lambda r, heads, tokens, size: {name: draw(r, *heads, tokens, size) for name in "qkv"},
+    "attention_vjp": make_attention_vjp,
 }
 
 

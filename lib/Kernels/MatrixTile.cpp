@@ -185,9 +185,13 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
     return std::nullopt;
   if (std::optional<MatrixTile> group = chooseGroupTile(domain, profile, op, tile))
     return group;
+  const int64_t products = getProduct(domain.getColumnSizes());
   tile.slab = profile.matrixSlab;
+  // Of f32 a slab of half as many products has the same bytes.
+  if (type.isF32() && products < 2 * tile.slab)
+    tile.slab /= 2;
   int64_t runElements = tile.getRunElements();
-  if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)
+  if (products < 2 * tile.slab)
     return std::nullopt;
   int64_t batches = getProduct(tile.sides.restSizes);
   int64_t allRows = domain.getSizes()[tile.sides.rowDim],
