@@ -120,7 +120,7 @@ INPUTS = {
     **{family: functools.partial(whole_models.make_inputs, family=family) for family in whole_models.SIZES},
 }
 
-# Of what benchmarks/gpu measures alone, beside PyTorch.
+# Inputs of cases that benchmarks/gpu alone measures, beside PyTorch.
 GPU_INPUTS = {
     "attention": lambda r, heads, tokens, size: {name: draw(r, *heads, tokens, size) for name in "qkv"},
     "attention_vjp": make_attention_vjp,

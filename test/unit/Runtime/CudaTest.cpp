@@ -173,6 +173,38 @@ wait
 )");
 }
 
+/// A barrier behind a wait orders what comes after it behind both: the dispatch before the wait,
+/// and the other queue.
+TEST_F(Cuda, OrdersBehindAWaitThatNoDispatchFollows) {
+  Artifact artifact = toCuda(makeSample());
+  Plan &plan = artifact.plans[0];
+  PlanOperand x = plan.commands[0].operands[0], c0 = plan.commands[0].operands[1],
+              y{{2, 0, 256}, 2};
+  PlanOperand t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4};
+  Command onOther = dispatch(0, 0, {x, c0, t1}), signal, wait;
+  onOther.queue = signal.queue = 1;
+  signal.kind = Command::Kind::Signal;
+  signal.memory = {t1};
+  wait.kind = Command::Kind::Wait;
+  plan.commands = {dispatch(0, 0, {x, c0, t0}),
+                   onOther,
+                   signal,
+                   wait,
+                   barrier({{HazardKind::RAW, 0, 2, 2, 0}}, {t0}),
+                   dispatch(1, 1, {t0, t1, y})};
+  ProgramHandle program = load(artifact);
+  BufferHandle a = makeBuffer(), b = makeBuffer(), r = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {a.get(), b.get()}, {r.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: scale 1x1x1 of 8x1x1 (A1, A0, A4) after []
+  1: scale 1x1x1 of 8x1x1 (A1, A0, A4+256) after []
+  2: join after [0 1]
+  3: add 1x1x1 of 8x1x1 (A4, A4+256, A3) after [2]
+launch 4 nodes
+wait
+)");
+}
+
 /// One buffer for a donated argument and its result: nothing is copied. Two: a
 /// copy before the graph, so that the argument stays.
 TEST_F(Cuda, DonatesOrCopies) {
