@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles what a GPU is measured on: gather.py FOLDER [--only=REGEX] [--small] [--targets=vulkan,cuda:sm_80,cuda:sm_90,cuda:sm_90a].
+"""Compiles what a GPU is measured on: gather.py FOLDER [--only=REGEX] [--small] [--targets=vulkan,cuda:sm_80].
 
 FOLDER gets an artifact for each benchmark, and benchmarks.json, which says how beside_torch.py computes the same in
 PyTorch. --small makes all sizes small, to rehearse."""

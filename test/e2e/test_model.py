@@ -130,6 +130,49 @@ def test_branches_on_loaded_data(tmp_path, comparison, stores, words):
     assert any(words in text for text in kernel["assumptions"])
 
 
+PHASES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry phases(.param .u64 from, .param .u64 to)
+.reqntid 1024, 1, 1
+{
+  .reg .b32 %r<4>;
+  .reg .f32 %f<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.s32 %r3, %r2, 1024, %r1;
+  mul.wide.u32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.f32 %f1, [%rd4];
+BARRIER
+COMPUTE
+  add.s64 %rd5, %rd2, %rd3;
+  st.global.f32 [%rd5], %f1;
+  ret;
+}
+"""
+
+
+def test_barriers_end_rounds(tmp_path):
+    """One of two workgroups of a unit waits for memory before a barrier and computes behind it: both take their time.
+    Without the barrier, and with smaller workgroups, of which one computes while another waits, they overlap."""
+    def predict(barrier, size):
+        code = tmp_path / "phases.ptx"
+        compute = "  fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 60
+        code.write_text(PHASES.replace("BARRIER", barrier).replace("COMPUTE", compute).replace("1024", str(size)))
+        result = bench(code, "--model=h200", "--entry=phases", f"--grid={(1 << 24) // size}", f"--workgroup={size}",
+                       f"--bytes={1 << 26},{1 << 26}")
+        return result["kernels"][0]["seconds"]
+
+    whole = predict("  bar.sync 0;", 1024) / predict("", 1024)
+    assert 1.2 < whole < 2
+    assert predict("  bar.sync 0;", 64) / predict("", 64) < 1 + (whole - 1) / 4
+
+
 def test_registers_are_not_known_without_ptxas(model, tmp_path):
     [kernel] = model("copy", 64, 64, assembler=tmp_path / "none")["kernels"]
     assert "is not there" in kernel["resources"]
