@@ -247,7 +247,18 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
   AffineMap written = op.getIndexingMapsArray().back();
   if (!combiners || written.getNumResults() < 2)
     return {};
-  auto inRow = dyn_cast<AffineDimExpr>(written.getResults().back());
+  // The last dimension in which a result has neighbours: domains have none of one element.
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  std::optional<unsigned> inRow;
+  for (AffineExpr index : llvm::reverse(written.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (!dim)
+      return {};
+    if (sizes[dim.getPosition()] == 1)
+      continue;
+    inRow = dim.getPosition();
+    break;
+  }
   if (!inRow)
     return {};
   auto select = combiners->front().reduced.getDefiningOp<arith::SelectOp>();
@@ -255,7 +266,7 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
   if (!select || select->getBlock() != op.getBody() ||
       !matchPattern(select.getFalseValue(), m_Constant(&otherwise)) ||
       otherwise != getNeutral(combiners->front().combine) ||
-      !isSameAlong(op, inRow.getPosition(), select.getCondition()))
+      !isSameAlong(op, *inRow, select.getCondition()))
     return {};
   return select;
 }

@@ -93,3 +93,36 @@ def test_only_conditions_of_a_whole_row(weir, number, shape):
     assert f"{shape}_20x20x40" in weir.run("inspect", artifact, "--asm")
     save_inputs(weir, 20, 20, 40)
     weir.run("run", artifact, "--device=cpu", "--input=in.safetensors", "--check-values")
+
+
+RUNNING = """
+func.func @f(%x: tensor<5x4x4x2xf32>, %k: tensor<2x2x2x1xf32>) -> tensor<5x3x3x2x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x3x3x2x1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<5x3x3x2x1xf32>) -> tensor<5x3x3x2x1xf32>
+  %y = linalg.depthwise_conv_2d_nhwc_hwcm {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%x, %k : tensor<5x4x4x2xf32>, tensor<2x2x2x1xf32>) outs(%f : tensor<5x3x3x2x1xf32>) -> tensor<5x3x3x2x1xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(a, b, c, i, e, j) -> (a, b, c, j, e)>,
+                                        affine_map<(a, b, c, i, e, j) -> (a, b, c, i, e)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%y : tensor<5x3x3x2x1xf32>) outs(%f : tensor<5x3x3x2x1xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %i = linalg.index 3 : index
+    %j = linalg.index 5 : index
+    %is = arith.cmpi sle, %j, %i : index
+    %t = arith.select %is, %v, %zero : f32
+    %s = arith.addf %o, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<5x3x3x2x1xf32>
+  return %z : tensor<5x3x3x2x1xf32>
+}"""
+
+
+def test_a_last_dimension_of_one_element_is_no_row(weir):
+    """The neighbours are those of the dimension before, within which the condition differs: running sums."""
+    artifact = weir.compile_text(RUNNING)
+    expected = weir.compare(artifact, ["--random-inputs=3"], "1e-5").with_name("expected.safetensors")
+    for profile in "cpu", "cuda:sm_80":
+        artifact = weir.compile_text(RUNNING, "b", f"--target={profile}")
+        device = ["--device=sim", "--target=cuda"] if profile.startswith("cuda") else ["--device=cpu"]
+        weir.run("run", artifact, *device, "--random-inputs=3", f"--compare={expected}", "--tolerance=1e-5")
