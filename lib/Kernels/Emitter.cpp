@@ -281,11 +281,14 @@ bool weir::liesInPlace(tensor::ConcatOp op, const Profile &profile) {
   if (!whole.hasStaticShape() || !element.isIntOrFloat() ||
       llvm::any_of(outer, [](int64_t size) { return size != 1; }))
     return false;
+  // A kernel may write its part in vectors.
+  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  const int64_t vector = profile.hasFreeVectors() ? bytes : bytes * profile.vectorWidth;
   int64_t begin = 0; // in elements
   for (Value part : op.getInputs()) {
     auto type = cast<RankedTensorType>(part.getType());
     if (!type.hasStaticShape() || type.getNumElements() == 0 ||
-        begin * (element.getIntOrFloatBitWidth() / 8) % profile.offsetAlignment)
+        begin * bytes % std::max(profile.offsetAlignment, vector))
       return false;
     begin += type.getNumElements();
   }
