@@ -123,8 +123,8 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
 SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
                                                       const Profile &profile) {
   constexpr int64_t minProducts = 96, minElements = 64, runElements = 4; // as chooseGroupTile
-  // Measured on an H200, of 4096 x 4096 x 4096: shares of the units' flops that are reached with
-  // such factors and with others, and of the memory's bytes by a transpose.
+  // Shares of the units' flops that are reached with such factors and with others, as an H200 does
+  // for 4096 x 4096 x 4096; and of the memory's bytes by a transpose, a guess on the safe side.
   constexpr double groupShare = 0.75, otherShare = 0.3, transposeShare = 0.35;
   const model::Device *device = model::findDevice(profile.sm);
   SmallVector<unsigned> summed;

@@ -64,8 +64,8 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   bool hasMany = false, hasWhole = false;
   double least = 0;
   // From the largest down, until there are many workgroups. Where the number of units is known, the
-  // one with which the busiest unit is done first: smaller tiles load more for each sum, and reach
-  // these shares of the largest one's flops.
+  // one with which the busiest unit is done first: smaller tiles load more for each sum, and are
+  // assumed to reach these shares of the largest one's flops.
   for (auto [rows, columns, flops] :
        {std::tuple(2, 4, 1.0), {2, 2, 0.95}, {1, 2, 0.8}, {1, 1, 0.6}}) {
     tile.rows = profile.slabTile / 2 * rows;

@@ -192,23 +192,22 @@ void Predictor::findTerms() {
     result.unknown.push_back("the share of the memory's rate that a copy gets: all is assumed");
   // Before a barrier a workgroup waits for memory, behind it it computes: that overlaps with what
   // others do, if the unit holds others, or with what it copies meanwhile.
-  double moving = 0, longest = 0;
+  double moving = 0, computing = 0;
   for (const Term &term : result.terms) {
-    const bool moves =
-        std::string_view(term.name) == "memory" || std::string_view(term.name) == "L2";
-    (moves ? moving : longest) = std::max(moves ? moving : longest, term.seconds);
+    const std::string_view name = term.name;
+    double &longer = name == "memory" || name == "L2" ? moving : computing;
+    longer = std::max(longer, term.seconds);
   }
   const double held = std::max<double>(
       1, std::min(rounds, double(std::max<int64_t>(1, result.occupancy.workgroups))));
-  longest = std::max(longest, moving) +
-            (code.hasBarriers && !code.copiesAsync ? std::min(longest, moving) / held : 0);
-  sortTerms();
+  double longest = std::max(moving, computing);
+  if (code.hasBarriers && !code.copiesAsync)
+    longest += std::min(moving, computing) / held;
   if (device.clock && device.dramLatency && device.aluLatency) {
     const double fills =
         std::ceil(rounds / std::max<double>(1, double(result.occupancy.workgroups)));
     const double latency = getClocks(mean.chain) * fills;
     result.terms.push_back({"latency", latency});
-    sortTerms();
     // A pipeline of two stages, waiting and moving: all but one of the rounds overlap. What is
     // loaded behind a barrier is not on its way before it.
     const double repeats = code.hasBarriers ? fills : std::max(1.0, mean.rounds) * fills;
@@ -222,6 +221,7 @@ void Predictor::findTerms() {
   } else {
     result.unknown.push_back("latencies");
   }
+  sortTerms();
   result.seconds = longest;
   if (device.fma)
     result.fmaClocks = getPipe(Pipe::Fma) / *device.fma * rounds;

@@ -92,18 +92,25 @@ def test_matmul(model):
     assert larger["bound"]["seconds"] / larger["seconds"] > kernel["bound"]["seconds"] / kernel["seconds"]
 
 
-BRANCH = """
-.version 8.0
+def make_ptx(name, size, registers, code):
+    """Returns a kernel of workgroups of `size`, with %rd1 and %rd2 at its two operands."""
+    return f""".version 8.0
 .target sm_80
 .address_size 64
-.visible .entry branch(.param .u64 from, .param .u64 to)
-.reqntid 32, 1, 1
-{
-  .reg .pred %p<2>;
-  .reg .b32 %r<3>;
-  .reg .b64 %rd<6>;
+.visible .entry {name}(.param .u64 from, .param .u64 to)
+.reqntid {size}, 1, 1
+{{
+{registers}  .reg .b64 %rd<6>;
   ld.param.u64 %rd1, [from];
   ld.param.u64 %rd2, [to];
+{code}}}
+"""
+
+
+BRANCH = make_ptx("branch", 32, """\
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+""", """\
   mov.u32 %r1, %tid.x;
   mul.wide.u32 %rd3, %r1, 4;
   add.s64 %rd4, %rd1, %rd3;
@@ -114,8 +121,7 @@ BRANCH = """
   st.global.b32 [%rd5], %r2;
 $L_end:
   ret;
-}
-"""
+""")
 
 
 @pytest.mark.parametrize("comparison, stores, words", [("ne.b32", 0, "they are assumed to differ"),
@@ -130,21 +136,10 @@ def test_branches_on_loaded_data(tmp_path, comparison, stores, words):
     assert any(words in text for text in kernel["assumptions"])
 
 
-PHASES = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry phases(.param .u64 from, .param .u64 to)
-.reqntid 1024, 1, 1
-{
-  .reg .b32 %r<4>;
-  .reg .f32 %f<3>;
-  .reg .b64 %rd<6>;
-  ld.param.u64 %rd1, [from];
-  ld.param.u64 %rd2, [to];
+PHASES = """\
   mov.u32 %r1, %tid.x;
   mov.u32 %r2, %ctaid.x;
-  mad.lo.s32 %r3, %r2, 1024, %r1;
+  mad.lo.s32 %r3, %r2, SIZE, %r1;
   mul.wide.u32 %rd3, %r3, 4;
   add.s64 %rd4, %rd1, %rd3;
   ld.global.f32 %f1, [%rd4];
@@ -153,7 +148,6 @@ COMPUTE
   add.s64 %rd5, %rd2, %rd3;
   st.global.f32 [%rd5], %f1;
   ret;
-}
 """
 
 
@@ -163,7 +157,8 @@ def test_barriers_end_rounds(tmp_path):
     def predict(barrier, size):
         code = tmp_path / "phases.ptx"
         compute = "  fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 60
-        code.write_text(PHASES.replace("BARRIER", barrier).replace("COMPUTE", compute).replace("1024", str(size)))
+        body = PHASES.replace("SIZE", str(size)).replace("BARRIER", barrier).replace("COMPUTE", compute)
+        code.write_text(make_ptx("phases", size, "  .reg .b32 %r<4>;\n  .reg .f32 %f<3>;\n", body))
         result = bench(code, "--model=h200", "--entry=phases", f"--grid={(1 << 24) // size}", f"--workgroup={size}",
                        f"--bytes={1 << 26},{1 << 26}")
         return result["kernels"][0]["seconds"]

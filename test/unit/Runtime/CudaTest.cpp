@@ -144,23 +144,33 @@ wait
   EXPECT_EQ(takeCudaLog().substr(0, 6), "graph\n");
 }
 
-/// Signals and waits order across queues, and only what they cover.
-TEST_F(Cuda, OrdersQueues) {
+namespace {
+/// A plan in which queue 1 makes t1 beside queue 0, which makes t0, and queue 0 waits for it.
+struct TwoQueues {
   Artifact artifact = toCuda(makeSample());
   Plan &plan = artifact.plans[0];
   PlanOperand x = plan.commands[0].operands[0], c0 = plan.commands[0].operands[1],
-              y{{2, 0, 256}, 2};
-  PlanOperand t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4};
+              y{{2, 0, 256}, 2}, t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4};
   Command onOther = dispatch(0, 0, {x, c0, t1}), signal, wait;
-  onOther.queue = signal.queue = 1;
-  signal.kind = Command::Kind::Signal;
-  signal.memory = {t1};
-  wait.kind = Command::Kind::Wait;
-  Command later = dispatch(0, 1, {x, c0, t1});
+
+  TwoQueues() {
+    onOther.queue = signal.queue = 1;
+    signal.kind = Command::Kind::Signal;
+    signal.memory = {t1};
+    wait.kind = Command::Kind::Wait;
+    plan.commands = {dispatch(0, 0, {x, c0, t0}), onOther, signal, wait};
+  }
+};
+} // namespace
+
+/// Signals and waits order across queues, and only what they cover.
+TEST_F(Cuda, OrdersQueues) {
+  TwoQueues queues;
+  Command later = dispatch(0, 1, {queues.x, queues.c0, queues.t1});
   later.queue = 1;
-  plan.commands = {dispatch(0, 0, {x, c0, t0}), onOther, signal, wait, later,
-                   dispatch(1, 1, {t0, t1, y})};
-  ProgramHandle program = load(artifact);
+  queues.plan.commands.push_back(later);
+  queues.plan.commands.push_back(dispatch(1, 1, {queues.t0, queues.t1, queues.y}));
+  ProgramHandle program = load(queues.artifact);
   BufferHandle a = makeBuffer(), b = makeBuffer(), r = makeBuffer();
   ASSERT_EQ(WEIR_OK, invoke(program, {a.get(), b.get()}, {r.get()})) << weir_last_error();
   EXPECT_EQ(takeCudaLog(), R"(graph
@@ -176,23 +186,10 @@ wait
 /// A barrier behind a wait orders what comes after it behind both: the dispatch before the wait,
 /// and the other queue.
 TEST_F(Cuda, OrdersBehindAWaitThatNoDispatchFollows) {
-  Artifact artifact = toCuda(makeSample());
-  Plan &plan = artifact.plans[0];
-  PlanOperand x = plan.commands[0].operands[0], c0 = plan.commands[0].operands[1],
-              y{{2, 0, 256}, 2};
-  PlanOperand t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4};
-  Command onOther = dispatch(0, 0, {x, c0, t1}), signal, wait;
-  onOther.queue = signal.queue = 1;
-  signal.kind = Command::Kind::Signal;
-  signal.memory = {t1};
-  wait.kind = Command::Kind::Wait;
-  plan.commands = {dispatch(0, 0, {x, c0, t0}),
-                   onOther,
-                   signal,
-                   wait,
-                   barrier({{HazardKind::RAW, 0, 2, 2, 0}}, {t0}),
-                   dispatch(1, 1, {t0, t1, y})};
-  ProgramHandle program = load(artifact);
+  TwoQueues queues;
+  queues.plan.commands.push_back(barrier({{HazardKind::RAW, 0, 2, 2, 0}}, {queues.t0}));
+  queues.plan.commands.push_back(dispatch(1, 1, {queues.t0, queues.t1, queues.y}));
+  ProgramHandle program = load(queues.artifact);
   BufferHandle a = makeBuffer(), b = makeBuffer(), r = makeBuffer();
   ASSERT_EQ(WEIR_OK, invoke(program, {a.get(), b.get()}, {r.get()})) << weir_last_error();
   EXPECT_EQ(takeCudaLog(), R"(graph
