@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <unordered_map>
+#include <vector>
 
 namespace {
 /// The sizes behind names such as `#map`: aliases of aliases double with each line.
@@ -57,16 +58,6 @@ private:
 };
 } // namespace
 
-/// Whether a word that is an operator of affine expressions begins at `at`.
-static bool isOperatorWord(std::string_view text, size_t at) {
-  if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_'))
-    return false;
-  std::string_view rest = text.substr(at, 9);
-  return rest.starts_with("mod ") || rest.starts_with("floordiv ") || rest.starts_with("ceildiv ");
-}
-
-static bool isWordSign(unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; }
-
 /// Returns the first place from `at` on that is no blank and in no comment.
 static size_t skipBlanks(std::string_view text, size_t at) {
   while (at < text.size()) {
@@ -80,6 +71,132 @@ static size_t skipBlanks(std::string_view text, size_t at) {
   return at;
 }
 
+namespace {
+/// The names of values, by the regions that they stand in. Where a name is used, and then first
+/// defined in a region that the use is not in, the parser lets the use refer to that. If the region
+/// cannot be parsed, it is freed before the use is, and the parser writes to what it has freed.
+class ValueNames {
+public:
+  struct Place {
+    size_t line = 0, column = 0;
+  };
+
+  void open(char bracket, bool isOfLabel) {
+    brackets.push_back(isOfLabel ? '^' : bracket);
+    if (bracket == '{') {
+      parents.push_back(region);
+      isOpen.push_back(true);
+      region = parents.size() - 1;
+    }
+  }
+
+  void close() {
+    if (brackets.empty())
+      return;
+    if (brackets.back() == '{') {
+      isOpen[region] = false;
+      region = parents[region];
+    }
+    brackets.pop_back();
+  }
+
+  /// `text[at]` is '%'. Returns the place of a use that this definition of the name cannot be for.
+  std::optional<Place> read(std::string_view text, size_t at, Place place) {
+    size_t end = skipName(text, at);
+    std::string_view name = text.substr(at, end - at);
+    Kind kind = getKind(text, at, end);
+    auto [known, isNew] = names.try_emplace(name, Name{region, kind, place});
+    Name &first = known->second;
+    if (isNew)
+      return std::nullopt;
+    if (first.kind == Kind::Use && kind == Kind::Definition) {
+      if (!isInside(first.region))
+        return first.place;
+      first = {region, kind, place};
+    } else if (first.kind != Kind::Use && !isOpen[first.region]) {
+      first = {region, kind, place};
+    }
+    return std::nullopt;
+  }
+
+private:
+  /// In parentheses stand operands and, of some ops, arguments of the region that follows.
+  enum class Kind { Use, Definition, Either };
+  struct Name {
+    size_t region;
+    Kind kind;
+    Place place;
+  };
+
+  static size_t skipName(std::string_view text, size_t at) {
+    for (++at; at < text.size(); ++at)
+      if (unsigned char c = text[at];
+          !std::isalnum(c) && c != '_' && c != '$' && c != '.' && c != '-')
+        break;
+    return at;
+  }
+
+  /// Whether the region lies in the one that is open innermost.
+  bool isInside(size_t inner) const {
+    while (inner > region)
+      inner = parents[inner];
+    return inner == region;
+  }
+
+  Kind getKind(std::string_view text, size_t at, size_t end) {
+    char bracket = brackets.empty() ? '{' : brackets.back();
+    if (bracket == '^')
+      return Kind::Definition;
+    if (bracket == '(') {
+      size_t next = skipBlanks(text, end);
+      bool isDefined = text.substr(end, 1) == ":" || text.substr(next, 1) == "=";
+      return isDefined ? Kind::Definition : Kind::Either;
+    }
+    if (bracket != '{')
+      return Kind::Use;
+    // Results of an op, such as %a, %b:2 = ...
+    if (at >= listEnd) {
+      listEnd = end;
+      for (isListOfResults = false;;) {
+        size_t next = skipBlanks(text, listEnd);
+        if (text.substr(next, 1) == ":")
+          for (next = skipBlanks(text, next + 1);
+               next < text.size() && std::isdigit(static_cast<unsigned char>(text[next]));)
+            ++next;
+        next = skipBlanks(text, next);
+        isListOfResults = text.substr(next, 1) == "=" && text.substr(next, 2) != "==";
+        if (text.substr(next, 1) != ",")
+          break;
+        next = skipBlanks(text, next + 1);
+        if (text.substr(next, 1) != "%")
+          break;
+        listEnd = skipName(text, next);
+      }
+    }
+    return isListOfResults ? Kind::Definition : Kind::Use;
+  }
+
+  std::unordered_map<std::string_view, Name> names; ///< by where each stands first while that can
+                                                    ///< be seen
+  std::vector<char> brackets;                       ///< that are open; '^' for those of a label
+  std::vector<size_t> parents = {0};                ///< of the regions, the text itself first
+  std::vector<bool> isOpen = {true};
+  size_t region = 0;  ///< the innermost that is open
+  size_t listEnd = 0; ///< of the list of names that was looked at last
+  bool isListOfResults = false;
+};
+} // namespace
+
+/// Whether a word that is an operator of affine expressions begins at `at`.
+static bool isOperatorWord(std::string_view text, size_t at) {
+  if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_'))
+    return false;
+  std::string_view rest = text.substr(at, 9);
+  return rest.starts_with("mod ") || rest.starts_with("floordiv ") || rest.starts_with("ceildiv ");
+}
+
+static bool isWordSign(unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; }
+
 /// Whether `text[at]` opens the dictionary of a `linalg.generic` in its own syntax, or one that has
 /// a name, which may be such a dictionary.
 static bool isOfGeneric(std::string_view text, size_t at) {
@@ -87,6 +204,13 @@ static bool isOfGeneric(std::string_view text, size_t at) {
     --at;
   std::string_view before = text.substr(0, at);
   return before.ends_with('=') || before.ends_with("linalg.generic");
+}
+
+/// Whether a label such as ^bb0 ends before `at`.
+static bool isAfterLabel(std::string_view text, size_t at) {
+  while (at > 0 && (isWordSign(text[at - 1]) || text[at - 1] == '$' || text[at - 1] == '-'))
+    --at;
+  return at > 0 && text[at - 1] == '^';
 }
 
 /// Whether what follows `iterator_types` is a list of strings, or where `takesEnums` of
@@ -115,10 +239,41 @@ static bool isListOfStrings(std::string_view text, size_t at, bool takesEnums) {
   return true;
 }
 
+/// Whether what follows the name of an op's own list of dimensions is one, such as [0, 1]. What the
+/// parser refuses itself counts as one, and what stands in a dictionary.
+static bool isListOfIntegers(std::string_view text, size_t begin, size_t at) {
+  auto has = [&](char c) { return at < text.size() && text[at] == c; };
+  while (begin > 0 && std::isspace(static_cast<unsigned char>(text[begin - 1])))
+    --begin;
+  at = skipBlanks(text, at);
+  if (begin == 0 || text[begin - 1] == '{' || text[begin - 1] == ',' || !has('='))
+    return true;
+  at = skipBlanks(text, at + 1);
+  if (!has('['))
+    return false;
+  at = skipBlanks(text, at + 1);
+  if (has(']'))
+    return true;
+  for (constexpr size_t most = 16;;) { // what fits 64 bits, in decimal or hexadecimal
+    at = skipBlanks(text, has('-') ? at + 1 : at);
+    size_t digits = 0;
+    for (; at < text.size() && (std::isxdigit(static_cast<unsigned char>(text[at])) || has('x'));
+         ++at)
+      ++digits;
+    at = skipBlanks(text, at);
+    if (digits == 0 || digits > most || !(has(',') || has(']')))
+      return false;
+    if (has(']'))
+      return true;
+    at = skipBlanks(text, at + 1);
+  }
+}
+
 std::optional<std::string> weir::scanText(std::string_view text, const std::string &where) {
   constexpr size_t deepest = 1000, longest = size_t(1) << 20;
   size_t line = 1, lineStart = 0, depth = 0, literal = 0, signs = 0, operators = 0, sizes = 0;
   Aliases aliases;
+  ValueNames values;
   std::array<bool, deepest + 1> isGeneric = {}; // by depth
   auto problem = [&](size_t at, const std::string &what) {
     return where + ":" + std::to_string(line) + ":" + std::to_string(at - lineStart + 1) + ": " +
@@ -158,6 +313,11 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
     if (c == 'i' && text.substr(i).starts_with(iterators) && (i == 0 || !isWordSign(text[i - 1])) &&
         !isListOfStrings(text, i + iterators.size(), !isGeneric[depth]))
       return problem(i, "iterator_types must be a list of strings such as \"parallel\"");
+    // Neither does it look whether these were read.
+    for (std::string_view list : {"dimensions", "permutation"})
+      if (c == list[0] && text.substr(i).starts_with(list) &&
+          (i == 0 || !isWordSign(text[i - 1])) && !isListOfIntegers(text, i, i + list.size()))
+        return problem(i, std::string(list) + " must be a list of integers such as [0, 1]");
     if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
       return problem(i, "the text holds a control byte; an .mlir file is plain text");
     if (i - lineStart - literal >= longest)
@@ -183,8 +343,15 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
       if (++depth > deepest)
         return problem(i, "brackets are nested deeper than 1,000");
       isGeneric[depth] = c == '{' && isOfGeneric(text, i);
+      values.open(c, c == '(' && isAfterLabel(text, i));
     } else if (c == ')' || c == ']' || c == '}' || (c == '>' && i && text[i - 1] != '-')) {
       depth -= depth > 0;
+      values.close();
+    } else if (c == '%') {
+      if (auto use = values.read(text, i, {line, i - lineStart + 1}))
+        return where + ":" + std::to_string(use->line) + ":" + std::to_string(use->column) +
+               ": this value is defined only in a region that this is not in, in line " +
+               std::to_string(line);
     }
   }
   return std::nullopt;
