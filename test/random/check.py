@@ -4,7 +4,10 @@ A failure is an AssertionError."""
 import re
 import subprocess
 
+import numpy
 import spirv
+from safetensors.numpy import load_file
+
 from conftest import BIN, SECOND_DRIVER, drop_rounding
 
 # Relative to the largest expected magnitude of each result: values are of order one and at
@@ -75,10 +78,26 @@ def check_drivers(weir, graph, seed, has_gradients):
         weir.run("compile", source, "-o", artifact, *flags)
     weir.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
     drop_rounding(expected)
-    weir.run("run", artifact, *inputs, *compare)
-    if fits:
-        weir.run("run", artifact, *inputs, *compare, driver=SECOND_DRIVER)
+    output = weir.folder / "output.safetensors"
+    for driver in [None, SECOND_DRIVER] if fits else [None]:
+        try:
+            weir.run("run", artifact, *inputs, *compare, f"--output={output}", driver=driver)
+        except AssertionError:
+            if not (output.exists() and differ_by_rounding(output, expected, bound)):
+                raise
     return fits
+
+
+def differ_by_rounding(output, expected, bound):
+    """Whether results in f32 are as close to those in f64 as they can be where their values, of order one, cancel out: a
+    result of 1e-5 has the errors of what it is the difference of."""
+    results, exact = load_file(output), load_file(expected)
+
+    def is_close(name):
+        error = bound * max(numpy.abs(exact[name]).max(initial=0), 1e-3) if exact[name].dtype.kind == "f" else 0
+        return numpy.allclose(results[name], exact[name], rtol=0, atol=error, equal_nan=True)
+
+    return all(map(is_close, exact))
 
 
 HAVE_FLOAT64 = ["nvidia", "rdna2", "rdna3", "gcn", "gen9"]
