@@ -14,6 +14,11 @@
 // So each element is written by one step, at a place that only the step's number gives, and
 // whoever wants the first few elements merges no more than those.
 //
+// The first k of many elements are looked for in few of them: the row is cut into blocks, of each
+// of which the first element is found. The k blocks whose first elements are first, of equal ones
+// the earlier blocks, have all that is wanted: before an element of another block come the first
+// elements of these k. Those are sorted, in the order of the row.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Norm/Decompositions.h"
@@ -25,8 +30,25 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace weir::norm;
+
+/// Reshapes a tensor, through one of rank 1.
+static Value reshape(ImplicitLocOpBuilder builder, Value tensor, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto getAll = [](int64_t rank) {
+    return SmallVector<ReassociationIndices>{llvm::to_vector(llvm::seq<int64_t>(0, rank))};
+  };
+  if (type.getShape() == shape)
+    return tensor;
+  if (type.getRank() > 1)
+    tensor = tensor::CollapseShapeOp::create(builder, tensor, getAll(type.getRank()));
+  if (shape.size() == 1)
+    return tensor;
+  return tensor::ExpandShapeOp::create(builder, type.clone(shape), tensor, getAll(shape.size()));
+}
 
 namespace {
 /// Sorted runs of each row, as tensors [row, run, place].
@@ -38,14 +60,22 @@ struct Runs {
 
 class Sorter {
 public:
-  Sorter(OpBuilder &builder, ArgsortOp op, bool sortsBits);
-  Value run();
+  /// Sorts rows by `keys`, of one shape. Returns the numbers of the first `wanted` elements of
+  /// each.
+  static Value sort(OpBuilder &builder, Location loc, ValueRange keys, bool isDescending,
+                    int64_t wanted, bool sortsBits) {
+    return Sorter(builder, loc, keys, isDescending, wanted, sortsBits).run();
+  }
 
 private:
   using Body = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &b, ValueRange arguments)>;
 
+  Sorter(OpBuilder &builder, Location loc, ValueRange keys, bool isDescending, int64_t wanted,
+         bool sortsBits);
+
   ImplicitLocOpBuilder builder;
-  ArgsortOp op;
+  SmallVector<Value> keys;
+  bool isDescending;
   bool sortsBits; ///< whether keys of floats are integers
   int64_t rows, size, wanted;
   int64_t chunk; ///< the number of elements that a long merge takes in one walk
@@ -56,7 +86,7 @@ private:
     return tensor::EmptyOp::create(builder, shape, type);
   }
   Value splat(ArrayRef<int64_t> shape, int64_t number);
-  Value reshape(Value tensor, ArrayRef<int64_t> shape);
+  Value reshape(Value tensor, ArrayRef<int64_t> shape) { return ::reshape(builder, tensor, shape); }
   AffineMap map(unsigned loops, ArrayRef<unsigned> dims);
   SmallVector<Value> compute(ArrayRef<int64_t> ranges, unsigned reduced, ValueRange inputs,
                              ValueRange inits, SmallVector<AffineMap> maps, Body body);
@@ -64,6 +94,12 @@ private:
   SmallVector<Value> read(ImplicitLocOpBuilder &b, ValueRange tensors, ArrayRef<Value> at);
   Value convert(ImplicitLocOpBuilder &b, Value value);
   TypedAttr getLast(Type type);
+  Type getConverted(Type type);
+  Value readKey(ImplicitLocOpBuilder &b, Value flat, Value place);
+  int64_t chooseBlock();
+  Value findFirsts(int64_t blocks, int64_t length);
+  Value sortChosenBlocks(int64_t length);
+  Value run();
   Value makeKey(Value source, int64_t count, int64_t length);
   Runs sortRuns(int64_t count, int64_t length);
   Value findStarts(const Runs &runs, int64_t chunks, int64_t ofChunk);
@@ -92,13 +128,14 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate, Va
   return arith::CmpIOp::create(b, predicate, one, other);
 }
 
-Sorter::Sorter(OpBuilder &builder, ArgsortOp op, bool sortsBits)
-    : builder(op.getLoc(), builder), op(op), sortsBits(sortsBits) {
+Sorter::Sorter(OpBuilder &builder, Location loc, ValueRange keys, bool isDescending, int64_t wanted,
+               bool sortsBits)
+    : builder(loc, builder), keys(keys), isDescending(isDescending), sortsBits(sortsBits),
+      wanted(wanted) {
   constexpr int64_t walks = 8192; // keep a device busy
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getKeys().front().getType()).getShape();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(keys.front().getType()).getShape();
   size = shape.back();
   rows = llvm::product_of(shape.drop_back());
-  wanted = op.getOrder().getType().getShape().back();
   uint64_t each = std::max<int64_t>(rows * size / walks, 1);
   chunk = std::clamp<int64_t>(llvm::bit_floor(each), 16, 4096);
   kept = wanted <= chunk ? wanted : int64_t(llvm::alignTo(wanted, chunk));
@@ -108,21 +145,6 @@ Value Sorter::splat(ArrayRef<int64_t> shape, int64_t number) {
   auto type = RankedTensorType::get(shape, index());
   return arith::ConstantOp::create(
       builder, DenseElementsAttr::get(type, builder.getIntegerAttr(index(), number)));
-}
-
-/// Reshapes a tensor, through one of rank 1.
-Value Sorter::reshape(Value tensor, ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  auto getAll = [](int64_t rank) {
-    return SmallVector<ReassociationIndices>{llvm::to_vector(llvm::seq<int64_t>(0, rank))};
-  };
-  if (type.getShape() == shape)
-    return tensor;
-  if (type.getRank() > 1)
-    tensor = tensor::CollapseShapeOp::create(builder, tensor, getAll(type.getRank()));
-  if (shape.size() == 1)
-    return tensor;
-  return tensor::ExpandShapeOp::create(builder, type.clone(shape), tensor, getAll(shape.size()));
 }
 
 AffineMap Sorter::map(unsigned loops, ArrayRef<unsigned> dims) {
@@ -148,7 +170,7 @@ SmallVector<Value> Sorter::compute(ArrayRef<int64_t> ranges, unsigned reduced, V
 /// Whether one element is before another one by its keys; `ifEqual`, or false, if these are equal.
 Value Sorter::isBefore(ImplicitLocOpBuilder &b, ValueRange one, ValueRange other, Value ifEqual) {
   auto isLess = [&](Value left, Value right) -> Value {
-    if (op.getDescending())
+    if (isDescending)
       std::swap(left, right);
     if (!isa<FloatType>(left.getType()))
       return compare(b, arith::CmpIPredicate::slt, left, right);
@@ -222,22 +244,34 @@ Value Sorter::convert(ImplicitLocOpBuilder &b, Value value) {
 TypedAttr Sorter::getLast(Type type) {
   if (auto real = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = real.getFloatSemantics();
-    return FloatAttr::get(real, op.getDescending() ? APFloat::getInf(semantics, /*Negative=*/true)
-                                                   : APFloat::getNaN(semantics));
+    return FloatAttr::get(real, isDescending ? APFloat::getInf(semantics, /*Negative=*/true)
+                                             : APFloat::getNaN(semantics));
   }
   unsigned width = type.getIntOrFloatBitWidth();
-  return IntegerAttr::get(type, op.getDescending() ? APInt::getSignedMinValue(width)
-                                                   : APInt::getSignedMaxValue(width));
+  return IntegerAttr::get(type, isDescending ? APInt::getSignedMinValue(width)
+                                             : APInt::getSignedMaxValue(width));
 }
 
-/// Returns a key as runs. What lies behind the end of a row comes last.
+/// Returns the type of a converted key.
+Type Sorter::getConverted(Type type) {
+  unsigned width = std::max(32u, type.getIntOrFloatBitWidth());
+  if (isa<FloatType>(type) && !sortsBits)
+    return width == 32 ? builder.getF32Type() : type;
+  return builder.getIntegerType(width);
+}
+
+/// Reads an element of a row of a key, [row, place]. What lies behind the end of the row comes
+/// last.
+Value Sorter::readKey(ImplicitLocOpBuilder &b, Value flat, Value place) {
+  Value inside = arith::MinUIOp::create(b, place, number(b, size - 1));
+  Value value = convert(b, read(b, flat, {linalg::IndexOp::create(b, 0), inside}).front());
+  Value isIn = compare(b, arith::CmpIPredicate::ult, place, number(b, size));
+  return select(b, isIn, value, arith::ConstantOp::create(b, getLast(value.getType())));
+}
+
+/// Returns a key as runs.
 Value Sorter::makeKey(Value source, int64_t count, int64_t length) {
-  Type from = getElementTypeOrSelf(source), to = from;
-  unsigned width = std::max(32u, from.getIntOrFloatBitWidth());
-  if (isa<FloatType>(from) && !sortsBits)
-    to = width == 32 ? builder.getF32Type() : from;
-  else
-    to = builder.getIntegerType(width);
+  Type from = getElementTypeOrSelf(source), to = getConverted(from);
   SmallVector<int64_t> shape = {rows, count, length};
   AffineMap all = builder.getMultiDimIdentityMap(3);
   if (count * length == size) {
@@ -253,12 +287,7 @@ Value Sorter::makeKey(Value source, int64_t count, int64_t length) {
   Value flat = reshape(source, {rows, size});
   return compute(shape, 0, {}, empty(shape, to), {all},
                  [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
-                   Value place = add(b, scale(b, loop(b, 1), length), loop(b, 2));
-                   Value inside = arith::MinUIOp::create(b, place, number(b, size - 1));
-                   Value value = read(b, flat, {linalg::IndexOp::create(b, 0), inside}).front();
-                   Value isIn = compare(b, arith::CmpIPredicate::ult, place, number(b, size));
-                   Value last = arith::ConstantOp::create(b, getLast(to));
-                   return {select(b, isIn, convert(b, value), last)};
+                   return {readKey(b, flat, add(b, scale(b, loop(b, 1), length), loop(b, 2)))};
                  })
       .front();
 }
@@ -266,7 +295,7 @@ Value Sorter::makeKey(Value source, int64_t count, int64_t length) {
 /// Cuts rows into runs and sorts these, by comparing all pairs of a run.
 Runs Sorter::sortRuns(int64_t count, int64_t length) {
   SmallVector<Value> keys =
-      llvm::map_to_vector(op.getKeys(), [&](Value key) { return makeKey(key, count, length); });
+      llvm::map_to_vector(this->keys, [&](Value key) { return makeKey(key, count, length); });
   SmallVector<Value> pairs(keys);
   llvm::append_range(pairs, keys);
   SmallVector<AffineMap> maps(keys.size(), map(4, {0, 1, 2}));
@@ -405,11 +434,93 @@ Runs Sorter::merge(const Runs &runs) {
   return merged;
 }
 
+/// Returns the length of the blocks in which the first elements are looked for, or 0 where sorting
+/// all costs less.
+int64_t Sorter::chooseBlock() {
+  constexpr int64_t gain = 4, vector = 16; // blocks end where vectors do, and rows where blocks do
+  if (keys.size() != 1)
+    return 0;
+  int64_t best = llvm::bit_ceil(uint64_t(std::sqrt(double(size) / wanted)));
+  auto getCost = [&](int64_t length) {
+    return int64_t(llvm::divideCeil(size, length)) + wanted * length;
+  };
+  int64_t chosen = best;
+  for (int64_t length = vector; length <= 2 * best; length += vector)
+    if (size % length == 0 && (size % chosen != 0 || getCost(length) < getCost(chosen)))
+      chosen = length;
+  return gain * getCost(chosen) <= size ? chosen : 0;
+}
+
+/// Finds the first element of each block, which is its largest or least one.
+Value Sorter::findFirsts(int64_t blocks, int64_t length) {
+  Value key = makeKey(keys.front(), blocks, length);
+  Type type = getElementTypeOrSelf(key);
+  auto init = SplatElementsAttr::get(RankedTensorType::get({rows, blocks}, type), getLast(type));
+  auto combine = [&](ImplicitLocOpBuilder &b, Value one, Value other) -> Value {
+    // A NaN is the largest: it is what the larger one of two is, and not what the smaller one is.
+    if (isa<FloatType>(type))
+      return isDescending ? arith::MaximumFOp::create(b, one, other).getResult()
+                          : arith::MinNumFOp::create(b, one, other).getResult();
+    return isDescending ? arith::MaxSIOp::create(b, one, other).getResult()
+                        : arith::MinSIOp::create(b, one, other).getResult();
+  };
+  return compute({rows, blocks, length}, 1, key,
+                 arith::ConstantOp::create(builder, init).getResult(),
+                 {map(3, {0, 1, 2}), map(3, {0, 1})},
+                 [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   return {combine(b, in[0], in[1])};
+                 })
+      .front();
+}
+
+/// Sorts the elements of those blocks of each row that have the first ones.
+Value Sorter::sortChosenBlocks(int64_t length) {
+  int64_t blocks = llvm::divideCeil(size, length), chosen = std::min(wanted, blocks);
+  auto sort = [&](Value key, bool isDescending, int64_t wanted) {
+    return Sorter::sort(builder, builder.getLoc(), key, isDescending, wanted, sortsBits);
+  };
+  AffineMap all = builder.getMultiDimIdentityMap(2);
+  // Computes [row, place] from what other rows have.
+  auto gather = [&](int64_t count, Type type,
+                    function_ref<Value(ImplicitLocOpBuilder & b, Value place)> body) {
+    return compute({rows, count}, 0, {}, empty({rows, count}, type), {all},
+                   [&](ImplicitLocOpBuilder &b, ValueRange) -> SmallVector<Value> {
+                     return {body(b, loop(b, 1))};
+                   })
+        .front();
+  };
+  auto readRow = [&](ImplicitLocOpBuilder &b, Value tensor, Value place, int64_t count) {
+    Value inside = arith::MinUIOp::create(b, place, number(b, count - 1));
+    return read(b, tensor, {linalg::IndexOp::create(b, 0), inside}).front();
+  };
+  Value first = sort(findFirsts(blocks, length), isDescending, chosen);
+  Value inRow = sort(first, /*isDescending=*/false, chosen);
+  Value block = gather(chosen, index(), [&](ImplicitLocOpBuilder &b, Value place) {
+    return readRow(b, first, readRow(b, inRow, place, chosen), chosen);
+  });
+  auto getPlace = [&](ImplicitLocOpBuilder &b, Value candidate) {
+    Value each = number(b, length);
+    Value start = readRow(b, block, arith::DivUIOp::create(b, candidate, each), chosen);
+    return add(b, scale(b, start, length), arith::RemUIOp::create(b, candidate, each));
+  };
+  Value flat = reshape(keys.front(), {rows, size});
+  Type type = getConverted(getElementTypeOrSelf(flat));
+  Value candidates = gather(chosen * length, type, [&](ImplicitLocOpBuilder &b, Value candidate) {
+    return readKey(b, flat, getPlace(b, candidate));
+  });
+  Value order = sort(candidates, isDescending, wanted);
+  return gather(wanted, index(), [&](ImplicitLocOpBuilder &b, Value place) {
+    return getPlace(b, readRow(b, order, place, wanted));
+  });
+}
+
+/// Returns the order as [row, place].
 Value Sorter::run() {
   constexpr int64_t longest = 64, ofMany = 8; // elements of a run that is compared by pairs
-  auto type = op.getOrder().getType();
-  if (type.getNumElements() == 0)
-    return empty(type.getShape(), index());
+  if (rows * wanted == 0)
+    return empty({rows, wanted}, index());
+  if (int64_t length = chooseBlock())
+    return sortChosenBlocks(length);
   int64_t levels = size <= longest ? 0 : llvm::Log2_64_Ceil(llvm::divideCeil(size, ofMany));
   int64_t count = int64_t(1) << levels;
   Runs runs = sortRuns(count, llvm::divideCeil(size, count));
@@ -423,13 +534,20 @@ Value Sorter::run() {
     order = tensor::ExtractSliceOp::create(
         builder, RankedTensorType::get({rows, 1, wanted}, index()), order, zeros, sizes, ones);
   }
-  return reshape(order, type.getShape());
+  return reshape(order, {rows, wanted});
+}
+
+static Value sortKeys(OpBuilder &builder, ArgsortOp op, bool sortsBits) {
+  ArrayRef<int64_t> shape = op.getOrder().getType().getShape();
+  Value order =
+      Sorter::sort(builder, op.getLoc(), op.getKeys(), op.getDescending(), shape.back(), sortsBits);
+  return reshape(ImplicitLocOpBuilder(op.getLoc(), builder), order, shape);
 }
 
 Value weir::norm::decomposeOp(OpBuilder &builder, ArgsortOp op) {
-  return Sorter(builder, op, /*sortsBits=*/false).run();
+  return sortKeys(builder, op, /*sortsBits=*/false);
 }
 
 Value weir::norm::decomposeAsBits(OpBuilder &builder, ArgsortOp op) {
-  return Sorter(builder, op, /*sortsBits=*/true).run();
+  return sortKeys(builder, op, /*sortsBits=*/true);
 }

@@ -98,6 +98,35 @@ def test_many_elements_are_merged_in_runs(device):
     equal([torch.from_numpy(part.numpy()).to(want.dtype) for part, want in zip(found, expected)], expected)
 
 
+CHOSEN = [(0, 1), (0, 40), (1, 3), (2, 5), (3, 7), (4, 2), (5, 9)]  # arguments of Firsts, and numbers of elements
+
+
+class Firsts(torch.nn.Module):
+    def forward(self, *inputs):
+        return [half for number, k in CHOSEN for largest in (True, False)
+                for half in torch.topk(inputs[number], k, largest=largest)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_few_of_many_elements_are_chosen_from_blocks(device):
+    """Of sizes that blocks divide, and do not; equal elements in several blocks, rows of NaN and of infinities, and so many
+    elements that blocks are chosen from blocks."""
+    torch.manual_seed(1)
+    x = torch.randint(-40, 40, (3, 4099)) / 8.0
+    for value in ("nan", "inf", "-inf", "-0.0"):
+        x = torch.where(torch.rand(x.shape) < 0.004, float(value), x)
+    ends = torch.full((4, 1021), float("nan"))
+    ends[1], ends[2], ends[3, 1:] = float("-inf"), float("inf"), 0.0
+    inputs = (x, torch.randint(-400, 400, (2, 2048)), torch.randint(-128, 128, (2, 1000)).to(torch.int8), ends,
+              torch.randint(0, 2, (1999,)).bool(), torch.randint(-3000, 3000, (70001,)).half())
+    with weir.compile(Firsts(), example=inputs, device=device) as program:
+        found = program(*inputs)
+    expected = [half[..., :k] for number, k in CHOSEN for largest in (True, False)
+                for half in torch.sort(inputs[number], descending=largest, stable=True)]
+    equal([torch.from_numpy(part.numpy()).to(want.dtype) for part, want in zip(found, expected)], expected)
+
+
+
 def unique_index(shape, dim, size):
     """An index that names no place twice along `dim`."""
     rows = torch.rand(*[size if d == dim else n for d, n in enumerate(shape)]).argsort(dim)

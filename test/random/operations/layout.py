@@ -228,6 +228,44 @@ class Gather(Operation):
         return [writer.map(out, element, [(numbers, out[:1], data["integer"], ["d0"])], body)]
 
 
+class Sort(Operation):
+    """The elements of each row in the order of integers, many of them equal, or the first few."""
+
+    def propose(self, graph):
+        value, random = graph.pick(), graph.random
+        shape = graph.get(value)[0]
+        if not shape or not all(shape):
+            return None
+        return [value], {"wanted": random.choice([1, random.randint(1, shape[-1]), shape[-1]]),
+                         "descending": random.random() < 0.5, "moduli": random.choice([[5], [89], [3, 7]])}
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(shape and all(shape) and data["wanted"] <= shape[-1])
+        return [([*shape[:-1], data["wanted"]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        dims, keys, type = get_dims(len(shape)), [], type_of(shape, "i32")
+        for modulus in data["moduli"]:
+            body, number = [f"%n = arith.constant {modulus} : i32", "%s = arith.constant 2 : i32"], "%s"
+            for i in range(len(shape)):
+                body += [f"%i{i} = linalg.index {i} : index", f"%c{i} = arith.index_cast %i{i} : index to i32",
+                         f"%f{i} = arith.constant {31 + 2 * i} : i32", f"%p{i} = arith.muli %c{i}, %f{i} : i32",
+                         f"%s{i} = arith.addi {number}, %p{i} : i32"]
+                number = f"%s{i}"
+            keys.append(writer.map(shape, "i32", [], [*body, f"%r = arith.remui {number}, %n : i32"]))
+        descending = " {descending}" if data["descending"] else ""
+        order = writer.op(f"norm.argsort {', '.join(keys)}{descending} : {', '.join([type] * len(keys))} -> "
+                          f"{type_of(out, 'i32')}")
+        places = ", ".join([f"%i{i}" for i in range(len(shape) - 1)] + ["%at"])
+        return [writer.map(out, element, [(order, out, "i32", dims)], [
+            *(f"%i{i} = linalg.index {i} : index" for i in range(len(shape) - 1)),
+            "%at = arith.index_cast %x0 : i32 to index",
+            f"%r = tensor.extract {name}[{places}] : {type_of(shape, element)}"])]
+
+
 class Broadcast(Operation):
     """Into one dimension more."""
 
