@@ -19,6 +19,9 @@
 // the earlier blocks, have all that is wanted: before an element of another block come the first
 // elements of these k. Those are sorted, in the order of the row.
 //
+// A handful of elements is found one after the other: the first of those that are behind the one
+// before, which takes two reductions of the row and nothing in memory.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Norm/Decompositions.h"
@@ -97,8 +100,11 @@ private:
   Type getConverted(Type type);
   Value readKey(ImplicitLocOpBuilder &b, Value flat, Value place);
   int64_t chooseBlock();
+  Value getFirst(ImplicitLocOpBuilder &b, Value one, Value other);
   Value findFirsts(int64_t blocks, int64_t length);
   Value sortChosenBlocks(int64_t length);
+  bool areFew();
+  Value findInTurn();
   Value run();
   Value makeKey(Value source, int64_t count, int64_t length);
   Runs sortRuns(int64_t count, int64_t length);
@@ -451,24 +457,26 @@ int64_t Sorter::chooseBlock() {
   return gain * getCost(chosen) <= size ? chosen : 0;
 }
 
+/// Returns the first one of two elements of a key.
+Value Sorter::getFirst(ImplicitLocOpBuilder &b, Value one, Value other) {
+  // A NaN is the largest: it is what the larger one of two is, and not what the smaller one is.
+  if (isa<FloatType>(one.getType()))
+    return isDescending ? arith::MaximumFOp::create(b, one, other).getResult()
+                        : arith::MinNumFOp::create(b, one, other).getResult();
+  return isDescending ? arith::MaxSIOp::create(b, one, other).getResult()
+                      : arith::MinSIOp::create(b, one, other).getResult();
+}
+
 /// Finds the first element of each block, which is its largest or least one.
 Value Sorter::findFirsts(int64_t blocks, int64_t length) {
   Value key = makeKey(keys.front(), blocks, length);
   Type type = getElementTypeOrSelf(key);
   auto init = SplatElementsAttr::get(RankedTensorType::get({rows, blocks}, type), getLast(type));
-  auto combine = [&](ImplicitLocOpBuilder &b, Value one, Value other) -> Value {
-    // A NaN is the largest: it is what the larger one of two is, and not what the smaller one is.
-    if (isa<FloatType>(type))
-      return isDescending ? arith::MaximumFOp::create(b, one, other).getResult()
-                          : arith::MinNumFOp::create(b, one, other).getResult();
-    return isDescending ? arith::MaxSIOp::create(b, one, other).getResult()
-                        : arith::MinSIOp::create(b, one, other).getResult();
-  };
   return compute({rows, blocks, length}, 1, key,
                  arith::ConstantOp::create(builder, init).getResult(),
                  {map(3, {0, 1, 2}), map(3, {0, 1})},
                  [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                   return {combine(b, in[0], in[1])};
+                   return {getFirst(b, in[0], in[1])};
                  })
       .front();
 }
@@ -514,6 +522,76 @@ Value Sorter::sortChosenBlocks(int64_t length) {
   });
 }
 
+/// Whether finding the elements in turn takes less than sorting them.
+bool Sorter::areFew() {
+  constexpr int64_t most = 8;
+  return keys.size() == 1 && wanted <= most && 2 * wanted <= size &&
+         isa<IntegerType>(getConverted(getElementTypeOrSelf(keys.front())));
+}
+
+/// Finds the first element of each row, then the first one behind it, and so on.
+Value Sorter::findInTurn() {
+  Value key = reshape(keys.front(), {rows, size});
+  Type type = getConverted(getElementTypeOrSelf(key));
+  AffineMap all = map(2, {0, 1}), row = map(2, {0});
+  auto init = SplatElementsAttr::get(RankedTensorType::get({rows}, type), getLast(type));
+  Value last = arith::ConstantOp::create(builder, init);
+  SmallVector<Value> places;
+  Value before; // the key of the element found last
+  // Whether an element is behind that: it has a later key, or an equal one and a later place.
+  auto isBehind = [&](ImplicitLocOpBuilder &b, Value own, Value found, Value place) -> Value {
+    Value isLater = isBefore(b, found, own);
+    Value isEqual = compare(b, arith::CmpIPredicate::eq, own, found);
+    Value isBehindIt = compare(b, arith::CmpIPredicate::ugt, loop(b, 1), place);
+    return arith::OrIOp::create(b, isLater, arith::AndIOp::create(b, isEqual, isBehindIt));
+  };
+  for (int64_t turn = 0; turn < wanted; ++turn) {
+    SmallVector<Value> inputs = {key};
+    if (turn > 0)
+      inputs.append({before, places.back()});
+    auto getMaps = [&](unsigned ofRows) {
+      SmallVector<AffineMap> maps = {all};
+      maps.append(ofRows, row);
+      return maps;
+    };
+    Value found = compute({rows, size}, 1, inputs, last, getMaps(inputs.size()),
+                          [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                            Value own = convert(b, in[0]);
+                            if (turn > 0)
+                              own = select(b, isBehind(b, own, in[1], in[2]), own,
+                                           arith::ConstantOp::create(b, getLast(type)));
+                            return {getFirst(b, own, in.back())};
+                          })
+                      .front();
+    inputs.push_back(found);
+    Value place = compute({rows, size}, 1, inputs, splat({rows}, size - 1), getMaps(inputs.size()),
+                          [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                            Value own = convert(b, in[0]);
+                            Value isIt =
+                                compare(b, arith::CmpIPredicate::eq, own, in.drop_back().back());
+                            if (turn > 0)
+                              isIt = arith::AndIOp::create(b, isIt, isBehind(b, own, in[1], in[2]));
+                            Value its = select(b, isIt, loop(b, 1), number(b, size - 1));
+                            return {arith::MinSIOp::create(b, its, in.back())};
+                          })
+                      .front();
+    places.push_back(place);
+    before = found;
+  }
+  SmallVector<AffineMap> maps(places.size(), row);
+  maps.push_back(all);
+  return compute({rows, wanted}, 0, places, empty({rows, wanted}, index()), maps,
+                 [&](ImplicitLocOpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Value place = in.front();
+                   for (int64_t turn = 1; turn < wanted; ++turn)
+                     place = select(
+                         b, compare(b, arith::CmpIPredicate::eq, loop(b, 1), number(b, turn)),
+                         in[turn], place);
+                   return {place};
+                 })
+      .front();
+}
+
 /// Returns the order as [row, place].
 Value Sorter::run() {
   constexpr int64_t longest = 64, ofMany = 8; // elements of a run that is compared by pairs
@@ -521,6 +599,8 @@ Value Sorter::run() {
     return empty({rows, wanted}, index());
   if (int64_t length = chooseBlock())
     return sortChosenBlocks(length);
+  if (areFew())
+    return findInTurn();
   int64_t levels = size <= longest ? 0 : llvm::Log2_64_Ceil(llvm::divideCeil(size, ofMany));
   int64_t count = int64_t(1) << levels;
   Runs runs = sortRuns(count, llvm::divideCeil(size, count));
