@@ -691,6 +691,65 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
            "Rounding of factors of products in f32: f32 or tf32; empty: the profile's.">];
 }
 
+def FormSequencesPass : Pass<"weir-form-sequences", "mlir::func::FuncOp"> {
+  let summary = "Writes loops that compute element by element as one op each.";
+  let description = [{
+    A recurrence such as h = a[t] * h + b[t] is a loop whose body needs, for an element of what it
+    carries, only that element. All trips of an element become one walk then: a `linalg.generic`
+    that reduces over the trips. A device runs one kernel for it, which keeps what is carried in
+    registers, where the loop has a dispatch or several for each trip.
+
+    Needs: gradients are there; weir-unroll-loops has written out short loops.
+
+    Gives: in place of an `scf.for` of known length an op over the points of what it carries and
+    over its trips. What the loop carries is the same in all trips, a counter, a tensor of which an
+    element depends on that of the trip before, or a tensor into which each trip inserts a row, from
+    the first one on or from the last. Bodies read rows of other tensors at numbers that the counter
+    decides. Results have the bits of the loop, unless it adds up: sums are in the order of a
+    reduction of their shape then.
+
+    Never: touches a loop whose body reduces, or has an op with `weir.no_fuse`, or checks an index;
+    or one of data-dependent length.
+
+    Cost: linear in the ops of loops' bodies.
+
+    Example: the last and all states of a recurrence of 1,000 trips.
+    ```mlir
+    func.func @f(%a: tensor<1000x8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c1000 = arith.constant 1000 : index
+      %e = tensor.empty() : tensor<8xf32>
+      %r = scf.for %i = %c0 to %c1000 step %c1 iter_args(%h = %x) -> tensor<8xf32> {
+        %row = tensor.extract_slice %a[%i, 0] [1, 8] [1, 1] : tensor<1000x8xf32> to tensor<8xf32>
+        %n = linalg.div ins(%h, %row : tensor<8xf32>, tensor<8xf32>)
+            outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        scf.yield %n : tensor<8xf32>
+      }
+      return %r : tensor<8xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0, d1) -> (d1, d0)>
+    #map1 = affine_map<(d0, d1) -> (d0)>
+    module {
+      func.func @f(%arg0: tensor<1000x8xf32>, %arg1: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = linalg.generic {indexing_maps = [#map, #map1],
+                             iterator_types = ["parallel", "reduction"]}
+            ins(%arg0 : tensor<1000x8xf32>) outs(%arg1 : tensor<8xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %1 = arith.divf %out, %in : f32
+          linalg.yield %1 : f32
+        } -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def SplitLoopsPass : Pass<"weir-split-loops", "mlir::ModuleOp"> {
   let summary = "Cuts functions with loops between tensors into segments.";
   let description = [{

@@ -433,7 +433,10 @@ std::pair<Value, AffineMap> Rewrite::readSource() {
     int64_t before = std::max<int64_t>(-begin, 0);
     shape.push_back(before + std::max(end, elements));
     offsets.push_back(before);
-    indices.push_back(index + before);
+    index = index + before;
+    // A plain loop would have to have all elements: getAccessMap.
+    bool isPrefix = isa<AffineDimExpr>(index) && shape.back() > whole.getDimSize(dim);
+    indices.push_back(isPrefix ? index % shape.back() : index);
   }
   SmallVector<int64_t> strides(shape.size(), 1);
   return {spread(source, shape, offsets, strides), getMap(indices)};

@@ -31,7 +31,8 @@ GRAPHS = {
     # Too long to be unrolled: its number of trips is in the plan.
     "counted": (f"%x: {V}, %w: {V}", [V], HEAD + f"""%many = arith.constant 4097 : index
     %r = scf.for %i = %c0 to %many step %c1 iter_args(%h = %x) -> {V} {{
-    """ + unary("t", "tanh", "h") + binary("y", "add", "t", "w") + f"scf.yield %y : {V}\n    }}\n", ["r"]),
+      %t = linalg.tanh {{weir.no_fuse}} ins(%h : {V}) outs(%e : {V}) -> {V}
+      """ + binary("y", "add", "t", "w") + f"scf.yield %y : {V}\n    }}\n", ["r"]),
     # The counter decides where a row is read and where one is written, in place.
     "stacked": (f"%x: {V}, %xs: tensor<9x8xf32>, %n: tensor<i32>", [V, "tensor<9x8xf32>"], HEAD + COUNT + f"""
     %z = arith.constant dense<1.0> : tensor<9x8xf32>
