@@ -36,6 +36,8 @@ private:
 
   SmallVector<AffineExpr> getLoops(ArrayRef<AffineExpr> row, ArrayRef<AffineExpr> columns);
   void store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool ofSteps);
+  void load(ArrayRef<AffineExpr> loops);
+  int64_t chooseSteps(int64_t steps);
   void walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes);
   bool isAcross();
   int64_t chooseLanes();
@@ -59,6 +61,24 @@ void Sequence::store(ArrayRef<Value> values, ArrayRef<AffineExpr> loops, bool of
   }
 }
 
+/// Loads what a step reads, but for what its body computes the place of.
+void Sequence::load(ArrayRef<AffineExpr> loops) {
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (isa<RankedTensorType>(input->get().getType()) &&
+        !op.getMatchingBlockArgument(input).use_empty())
+      emitter.evaluate(input->get(), emitter.apply(getAccessMap(op, input), loops));
+}
+
+/// Returns how many steps' operands are loaded at a time. A GPU's invocations of one point each are
+/// too few to wait for memory one step after the other.
+int64_t Sequence::chooseSteps(int64_t steps) {
+  constexpr int64_t most = 32, fewest = 2; // loads, steps
+  if (emitter.profile.hasFreeVectors() || emitter.profile.units == 0 || op.getNumDpsInputs() == 0)
+    return 1;
+  int64_t atOnce = std::clamp<int64_t>(most / op.getNumDpsInputs(), 1, 8);
+  return steps < fewest * atOnce ? 1 : atOnce;
+}
+
 /// Takes all steps of a point, or of `lanes` neighbours. Those of several points take turns.
 void Sequence::walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
@@ -77,21 +97,34 @@ void Sequence::walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes) {
          llvm::zip_equal(carried, running.slice(point * carried.size(), carried.size())))
       values[number] = value;
   };
-  SmallVector<Value> last =
-      emitter.loop(getProduct(columns), before, [&](Value trip, ValueRange running) {
-        AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
-        SmallVector<AffineExpr> at = emitter.delinearize(step, columns);
-        SmallVector<Value> next;
+  // Takes `atOnce` steps a trip, from `first` on.
+  auto takeSteps = [&](int64_t first, int64_t trips, int64_t atOnce, ValueRange start) {
+    return emitter.loop(trips, start, [&](Value trip, ValueRange running) {
+      AffineExpr step = emitter.setCoordinate(tripCoordinate, trip) * atOnce + first;
+      if (atOnce > 1)
+        for (ArrayRef<AffineExpr> row : points)
+          for (int64_t number = 0; number < atOnce; ++number)
+            load(getLoops(row, emitter.delinearize(step + number, columns)));
+      SmallVector<Value> next(running);
+      for (int64_t number = 0; number < atOnce; ++number) {
+        SmallVector<AffineExpr> at = emitter.delinearize(step + number, columns);
+        SmallVector<Value> from = std::move(next);
+        next.clear();
         for (auto [point, row] : llvm::enumerate(points)) {
           SmallVector<AffineExpr> loops = getLoops(row, at);
-          take(running, point);
+          take(from, point);
           SmallVector<Value> made = emitter.evaluateStep(op, loops, values);
           store(made, loops, /*ofSteps=*/true);
-          for (unsigned number : carried)
-            next.push_back(spread(made[number]));
+          for (unsigned own : carried)
+            next.push_back(spread(made[own]));
         }
-        return next;
-      });
+      }
+      return next;
+    });
+  };
+  int64_t steps = getProduct(columns), atOnce = chooseSteps(steps), trips = steps / atOnce;
+  SmallVector<Value> last = takeSteps(0, trips, atOnce, before);
+  last = takeSteps(trips * atOnce, steps - trips * atOnce, 1, last);
   for (auto [point, row] : llvm::enumerate(points)) {
     take(last, point);
     store(values, getLoops(row, zeros), /*ofSteps=*/false);

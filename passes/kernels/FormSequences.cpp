@@ -155,7 +155,7 @@ std::optional<Bounds> SequenceFormer::getBounds(AffineExpr expr) {
     return std::nullopt;
   if (expr.getKind() == AffineExprKind::Mul)
     return Bounds{std::min(left->low * factor, left->high * factor),
-                 std::max(left->low * factor, left->high * factor)};
+                  std::max(left->low * factor, left->high * factor)};
   if (factor <= 0 || left->low < 0)
     return std::nullopt;
   if (expr.getKind() == AffineExprKind::Mod)
@@ -402,8 +402,8 @@ std::optional<std::pair<Value, Exprs>> SequenceFormer::step(Value tensor,
 bool SequenceFormer::findCounter(unsigned number) {
   Value init = loop.getInitArgs()[number], next = loop.getYieldedValues()[number];
   auto getLiteral = [&](Value value) -> std::optional<int64_t> {
-    AffineExpr expr = isa<ShapedType>(value.getType()) ? getElementNumber(value, {})
-                                                       : getNumber(value, nullptr);
+    AffineExpr expr =
+        isa<ShapedType>(value.getType()) ? getElementNumber(value, {}) : getNumber(value, nullptr);
     auto literal = expr ? dyn_cast<AffineConstantExpr>(expr) : AffineConstantExpr();
     return literal ? std::optional(literal.getValue()) : std::nullopt;
   };
@@ -421,8 +421,8 @@ bool SequenceFormer::findCounter(unsigned number) {
   if (!second)
     return false;
   own.counter = constant(*first) + trip() * (*second - *first);
-  AffineExpr grown = isa<ShapedType>(next.getType()) ? getElementNumber(next, {})
-                                                     : getNumber(next, nullptr);
+  AffineExpr grown =
+      isa<ShapedType>(next.getType()) ? getElementNumber(next, {}) : getNumber(next, nullptr);
   return grown && grown == own.counter + (*second - *first);
 }
 
@@ -657,7 +657,8 @@ SmallVector<Value> SequenceFormer::run() {
                          bool isKept = isa<cf::AssertOp, scf::WhileOp>(op) ||
                                        op->hasAttr(schedule::noFuseAttrName);
                          return isKept ? WalkResult::interrupt() : WalkResult::advance();
-                       }).wasInterrupted();
+                       })
+                       .wasInterrupted();
   if (hasChecks || !findRoles())
     return {};
   SmallVector<Value> outs;
@@ -694,7 +695,8 @@ SmallVector<Value> SequenceFormer::run() {
   auto hasTrip = [&](AffineMap map) { return llvm::is_contained(map.getResults(), trip()); };
   if (llvm::none_of(outMaps, hasTrip) &&
       llvm::none_of(inputs, [&](auto &input) { return hasTrip(input.second); })) {
-    inputs.push_back({tensor::EmptyOp::create(builder, trips, builder.getI32Type()), getMap(trip())});
+    inputs.push_back(
+        {tensor::EmptyOp::create(builder, trips, builder.getI32Type()), getMap(trip())});
     body.insertArgument(inputs.size() - 1, builder.getI32Type(), loop.getLoc());
   }
   SmallVector<Value> values;
@@ -713,7 +715,8 @@ SmallVector<Value> SequenceFormer::run() {
   llvm::append_range(maps, outMaps);
   SmallVector<utils::IteratorType> kinds(shape.size(), utils::IteratorType::parallel);
   kinds.push_back(utils::IteratorType::reduction);
-  auto generic = linalg::GenericOp::create(builder, TypeRange(ValueRange(outs)), values, outs, maps, kinds);
+  auto generic =
+      linalg::GenericOp::create(builder, TypeRange(ValueRange(outs)), values, outs, maps, kinds);
   Block *own = builder.createBlock(&generic.getRegion());
   own->addArguments(body.getArgumentTypes(),
                     SmallVector<Location>(body.getNumArguments(), loop.getLoc()));

@@ -114,6 +114,16 @@ def test_a_loop_becomes_a_walk(weir, name):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_operands_of_several_steps_are_loaded_at_a_time(weir, name):
+    """For a GPU: with the bits of the device's own code, whose order of operations it keeps."""
+    outputs = []
+    for number, flags in enumerate([[], [f"--target=vulkan:{weir.profile(units=108, row_mapping='workgroup')}"]]):
+        artifact = weir.compile_text(GRAPHS[name], f"a{number}", *flags)
+        outputs.append(weir.compare(artifact, ["--random-inputs=4"], 1e-5).read_bytes())
+    assert outputs[0] == outputs[1]
+
+
 def test_the_walk_has_the_bits_of_the_loop(weir):
     results = []
     for number, attributes in enumerate(["", ", weir.no_fuse"]):
