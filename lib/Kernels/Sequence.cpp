@@ -41,7 +41,7 @@ private:
   void walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes);
   bool isAcross();
   int64_t chooseLanes();
-  int64_t choosePoints(int64_t count) const;
+  int64_t choosePoints(int64_t count, int64_t all, int64_t fewestUnits) const;
 };
 } // namespace
 
@@ -134,15 +134,27 @@ void Sequence::walk(ArrayRef<SmallVector<AffineExpr>> points, int64_t lanes) {
 /// Whether neighbours in what the steps store, or else in what they read, are points, not steps.
 bool Sequence::isAcross() {
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
-    if (!isStepResult(op, number))
+  auto isOfStep = [&](AffineMap map) {
+    return llvm::any_of(llvm::enumerate(op.getIteratorTypesArray()), [&](const auto &loop) {
+      return loop.value() == utils::IteratorType::reduction && sizes[loop.index()] != 1 &&
+             map.isFunctionOfDim(loop.index());
+    });
+  };
+  SmallVector<AffineMap> maps;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    maps.push_back(op.getMatchingIndexingMap(&init));
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (!op.getMatchingBlockArgument(input).use_empty())
+      maps.push_back(op.getMatchingIndexingMap(input));
+  for (AffineMap map : maps) {
+    if (!isOfStep(map))
       continue;
-    for (AffineExpr index : llvm::reverse(op.getMatchingIndexingMap(&init).getResults()))
+    for (AffineExpr index : llvm::reverse(map.getResults()))
       for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
         if (sizes[loop] != 1 && index.isFunctionOfDim(loop))
           return kind == utils::IteratorType::parallel;
   }
-  return reducesAcross(op);
+  return true;
 }
 
 /// Returns how many neighbouring points take their steps together, and sets the emitter to them.
@@ -168,14 +180,15 @@ int64_t Sequence::chooseLanes() {
   return lanes;
 }
 
-/// Returns how many of `count` points an invocation walks in turns. A step waits for the one before
-/// it; on a processor steps of other points fill that time.
-int64_t Sequence::choosePoints(int64_t count) const {
-  constexpr int64_t most = 4, fewestUnits = 64;
+/// Returns how many of `count` neighbours an invocation walks in turns, points or vectors of them,
+/// of `all` that there are. A step waits for the one before it; on a processor steps of other
+/// points fill that time.
+int64_t Sequence::choosePoints(int64_t count, int64_t all, int64_t fewestUnits) const {
+  constexpr int64_t most = 4;
   if (!emitter.profile.hasFreeVectors())
     return 1;
   for (int64_t atOnce = most; atOnce > 1; atOnce /= 2)
-    if (count % atOnce == 0 && count / atOnce >= fewestUnits)
+    if (count % atOnce == 0 && all / atOnce >= fewestUnits)
       return atOnce;
   return 1;
 }
@@ -184,7 +197,7 @@ void Sequence::run(EmittedKernel &launch) {
   ArrayRef<int64_t> rows = domain.getRowSizes();
   int64_t lanes = chooseLanes();
   if (lanes == 1) {
-    int64_t count = getProduct(rows), atOnce = choosePoints(count);
+    int64_t count = getProduct(rows), atOnce = choosePoints(count, count, 64);
     emitUnits(emitter, count / atOnce, launch, [&](Value number) {
       AffineExpr first = emitter.setCoordinate(unitCoordinate, number) * atOnce;
       SmallVector<SmallVector<AffineExpr>> points;
@@ -194,17 +207,22 @@ void Sequence::run(EmittedKernel &launch) {
     });
     return;
   }
-  int64_t units = rows.back() / lanes;
-  emitUnits(emitter, getProduct(rows.drop_back()) * units, launch, [&](Value number) {
-    AffineExpr unit = emitter.setCoordinate(unitCoordinate, number);
-    SmallVector<AffineExpr> row = getPoint(emitter, unit, rows, lanes);
-    walk({row}, lanes);
+  int64_t units = rows.back() / lanes, all = getProduct(rows.drop_back()) * units;
+  int64_t atOnce = choosePoints(units, all, 8);
+  emitUnits(emitter, all / atOnce, launch, [&](Value number) {
+    AffineExpr first = emitter.setCoordinate(unitCoordinate, number) * atOnce;
+    SmallVector<SmallVector<AffineExpr>> vectors;
+    for (int64_t i = 0; i < atOnce; ++i)
+      vectors.push_back(getPoint(emitter, first + i, rows, lanes));
+    walk(vectors, lanes);
+    SmallVector<AffineExpr> &row = vectors.back();
     SmallVector<Rest> rests = getRests(rows.back(), lanes);
     if (rests.empty())
       return;
     OpBuilder &b = emitter.builder();
-    Value last = emitter.indexConstant(units - 1);
-    Value inRow = arith::RemUIOp::create(b, emitter.loc, number, emitter.indexConstant(units));
+    int64_t ofRow = units / atOnce;
+    Value last = emitter.indexConstant(ofRow - 1);
+    Value inRow = arith::RemUIOp::create(b, emitter.loc, number, emitter.indexConstant(ofRow));
     Value isLast = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, inRow, last);
     emitter.guard(isLast, {}, [&]() -> SmallVector<Value> {
       for (const Rest &rest : rests)

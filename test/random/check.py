@@ -94,7 +94,7 @@ def differ_by_rounding(output, expected, bound):
     results, exact = load_file(output), load_file(expected)
 
     def is_close(name):
-        error = bound * max(numpy.abs(exact[name]).max(initial=0), 1e-3) if exact[name].dtype.kind == "f" else 0
+        error = max(bound * numpy.abs(exact[name]).max(initial=0), 1e-6) if exact[name].dtype.kind == "f" else 0
         return numpy.allclose(results[name], exact[name], rtol=0, atol=error, equal_nan=True)
 
     return all(map(is_close, exact))
