@@ -709,7 +709,7 @@ def FormSequencesPass : Pass<"weir-form-sequences", "mlir::func::FuncOp"> {
     reduction of their shape then.
 
     Never: touches a loop whose body reduces, or has an op with `weir.no_fuse`, or checks an index;
-    or one of data-dependent length.
+    or one of data-dependent length, or of more tensors than a kernel binds.
 
     Cost: linear in the ops of loops' bodies.
 

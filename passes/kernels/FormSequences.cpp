@@ -23,6 +23,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "weir/Graph/Graph.h"
+#include "weir/Target/ProfileAttr.h"
 
 namespace weir {
 #define GEN_PASS_DEF_FORMSEQUENCESPASS
@@ -50,8 +51,10 @@ struct Bounds {
 /// d0, d1... and, last, the trip.
 class SequenceFormer {
 public:
-  SequenceFormer(scf::ForOp loop, OpBuilder &builder)
-      : loop(loop), builder(loop.getLoc(), builder), inside(loop.getLoc(), loop.getContext()) {
+  /// Creates a former for kernels that bind so many tensors at most.
+  SequenceFormer(scf::ForOp loop, int64_t maxTensors, OpBuilder &builder)
+      : loop(loop), maxTensors(maxTensors), builder(loop.getLoc(), builder),
+        inside(loop.getLoc(), loop.getContext()) {
     inside.setInsertionPointToEnd(&body);
   }
 
@@ -74,6 +77,7 @@ private:
   };
 
   scf::ForOp loop;
+  int64_t maxTensors;
   ImplicitLocOpBuilder builder, inside;
   Block body; ///< of the new op
   int64_t trips = 0;
@@ -120,6 +124,7 @@ private:
   Value emitElement(Value tensor, ArrayRef<AffineExpr> coords);
   Value emitNewElement(Value tensor, ArrayRef<AffineExpr> coords);
   Value emitInput(Value tensor, ArrayRef<AffineExpr> coords);
+  int64_t countTensors(ArrayRef<unsigned> results);
 };
 } // namespace
 
@@ -652,6 +657,19 @@ Value SequenceFormer::emitInput(Value tensor, ArrayRef<AffineExpr> coords) {
   return body.insertArgument(inputs.size() - 1, getElementTypeOrSelf(tensor), loop.getLoc());
 }
 
+/// Counts the tensors that a kernel of the new op binds.
+int64_t SequenceFormer::countTensors(ArrayRef<unsigned> results) {
+  llvm::SmallDenseSet<Value> bound;
+  for (auto &input : inputs)
+    bound.insert(input.first);
+  for (auto extract : body.getOps<tensor::ExtractOp>())
+    bound.insert(extract.getTensor());
+  for (unsigned number : results)
+    if (arguments[number].role == Role::Carried)
+      bound.insert(loop.getInitArgs()[number]);
+  return bound.size() + results.size();
+}
+
 SmallVector<Value> SequenceFormer::run() {
   bool hasChecks = loop.walk([](Operation *op) {
                          bool isKept = isa<cf::AssertOp, scf::WhileOp>(op) ||
@@ -690,6 +708,8 @@ SmallVector<Value> SequenceFormer::run() {
       return {};
   }
   linalg::YieldOp::create(inside, yielded);
+  if (countTensors(numbers) > maxTensors)
+    return {};
 
   // Backward, no map has the trip itself: an operand that nothing reads gives their number.
   auto hasTrip = [&](AffineMap map) { return llvm::is_contained(map.getResults(), trip()); };
@@ -767,6 +787,14 @@ struct FormSequences : weir::impl::FormSequencesPassBase<FormSequences> {
 
   void runOnOperation() override {
     OpBuilder builder(&getContext());
+    int64_t maxTensors = std::numeric_limits<int64_t>::max();
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    if (module && module->hasAttr(schedule::profileAttrName)) {
+      FailureOr<Profile> profile = getProfile(module);
+      if (failed(profile))
+        return signalPassFailure();
+      maxTensors = profile->storageBuffersPerStage;
+    }
     SmallVector<scf::ForOp> loops; // the innermost first
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
@@ -774,7 +802,7 @@ struct FormSequences : weir::impl::FormSequencesPassBase<FormSequences> {
     bool hasFormed = false;
     for (scf::ForOp loop : loops) {
       builder.setInsertionPoint(loop);
-      SmallVector<Value> results = SequenceFormer(loop, builder).run();
+      SmallVector<Value> results = SequenceFormer(loop, maxTensors, builder).run();
       if (results.empty())
         continue;
       loop.replaceAllUsesWith(results);

@@ -136,6 +136,13 @@ def test_the_walk_has_the_bits_of_the_loop(weir):
     assert results[0]["result2"] == 2 * T - 3 and numpy.abs(results[0]["result1"]).max() > 0.1
 
 
+def test_a_loop_of_too_many_tensors_stays(weir):
+    """Its kernels bind fewer tensors each than a walk would."""
+    artifact = weir.compile_text(recurrence(), "a", f"--target=vulkan:{weir.profile(storage_buffers_per_stage=4)}")
+    assert "loops" in get_plan(artifact)
+    weir.compare(artifact, ["--random-inputs=4"], 1e-5)
+
+
 def other(body, more=""):
     v = "tensor<8xf32>"
     return f"""func.func @f(%x: {v}, %n: tensor<i32>, %rows: tensor<{T}x8xf32>) -> {v} {{
