@@ -100,7 +100,8 @@ def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::ModuleOp"> {
     weir-split-loops.
 
     Never: touches a loop whose bounds are computed, or a loop inside the body of a
-    structured op.
+    structured op; or one of 8 trips or more that weir-form-sequences takes, and where the module
+    takes gradients, whose operands each have an element for each point.
 
     Cost: linear in the ops that are made.
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/TripCounts.h"
+#include "passes/kernels/Sequences.h"
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,8 +73,13 @@ static bool isDifferentiated(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Least number of trips that become one walk: fewer are as fast in one kernel with what is around
+/// them.
+static constexpr uint64_t fewestTrips = 8;
+
 void UnrollLoops::runOnOperation() {
-  const uint64_t limit = isDifferentiated(getOperation()) ? maxDifferentiatedOps : maxOps;
+  const bool differentiates = isDifferentiated(getOperation());
+  const uint64_t limit = differentiates ? maxDifferentiatedOps : maxOps;
   SmallVector<scf::WhileOp> whiles;
   getOperation().walk([&](scf::WhileOp loop) { whiles.push_back(loop); });
   llvm::for_each(whiles, weir::countTrips);
@@ -86,6 +92,8 @@ void UnrollLoops::runOnOperation() {
   for (scf::ForOp loop : loops) {
     std::optional<APInt> trips = loop.getStaticTripCount();
     if (!trips || (trips->ugt(1) && trips->ugt(limit / llvm::range_size(*loop.getBody()))))
+      continue;
+    if (trips->uge(fewestTrips) && isSequence(loop, differentiates))
       continue;
     unroll(loop, trips->getZExtValue());
     changed = true;

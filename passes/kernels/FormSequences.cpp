@@ -8,13 +8,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/kernels/Sequences.h"
 
+#include "dialects/Norm/Decompose.h"
+#include "dialects/Norm/Norm.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -38,7 +40,7 @@ using Exprs = SmallVector<AffineExpr>;
 
 /// The point of a body's iteration space, in the dimensions of the walk.
 struct Frame {
-  linalg::GenericOp op;
+  linalg::LinalgOp op;
   Exprs loops;
 };
 
@@ -58,8 +60,13 @@ public:
     inside.setInsertionPointToEnd(&body);
   }
 
-  /// Returns the values that replace the loop's results, or none. Creates nothing then.
-  SmallVector<Value> run();
+  /// Whether the loop can be written so. Creates nothing but the body, which is nowhere yet.
+  bool match();
+  /// Whether each operand has an element for each point, so that gradients add up element by
+  /// element, too.
+  bool readsWholePoints();
+  /// Creates the op, once the loop has matched. Returns the values that replace the loop's results.
+  SmallVector<Value> build();
 
 private:
   /// The roles of what a loop carries.
@@ -67,7 +74,7 @@ private:
     Fixed,   ///< the same in all trips
     Counter, ///< a number that grows by the same in each trip
     Carried, ///< computed from what the trip before had at the same point
-    Stacked, ///< each trip inserts a row
+    Stacked, ///< each trip inserts a row of its own
   };
   struct Argument {
     Role role;
@@ -84,6 +91,8 @@ private:
   SmallVector<int64_t> shape; ///< of the points
   SmallVector<Argument> arguments;
   SmallVector<std::pair<Value, AffineMap>> inputs;
+  SmallVector<AffineMap> outMaps;
+  SmallVector<unsigned> numbers; ///< of the results that the new op computes
   DenseMap<std::pair<Value, Frame *>, Value> emitted;
   SmallVector<std::unique_ptr<Frame>> frames;
   DenseMap<std::pair<Value, AffineMap>, Value> elements;
@@ -110,7 +119,7 @@ private:
   bool findStack(unsigned number);
   std::optional<Bounds> getBounds(AffineExpr expr);
   bool fits(AffineExpr expr, Type type);
-  Frame *getFrame(linalg::GenericOp op, unsigned result, ArrayRef<AffineExpr> coords);
+  Frame *getFrame(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> coords);
   std::optional<std::pair<Value, Exprs>> step(Value tensor, ArrayRef<AffineExpr> coords);
   std::optional<std::pair<Value, Exprs>> getSource(OpOperand *operand, Frame *frame);
 
@@ -124,7 +133,7 @@ private:
   Value emitElement(Value tensor, ArrayRef<AffineExpr> coords);
   Value emitNewElement(Value tensor, ArrayRef<AffineExpr> coords);
   Value emitInput(Value tensor, ArrayRef<AffineExpr> coords);
-  int64_t countTensors(ArrayRef<unsigned> results);
+  int64_t countTensors();
 };
 } // namespace
 
@@ -227,7 +236,7 @@ AffineExpr SequenceFormer::getNumber(Value scalar, Frame *frame) {
   if (auto argument = dyn_cast<BlockArgument>(scalar)) {
     if (Argument *own = getArgument(scalar))
       return own->role == Role::Counter ? own->counter : AffineExpr();
-    if (!frame || argument.getOwner() != frame->op.getBody())
+    if (!frame || argument.getOwner() != frame->op.getBlock())
       return {};
     auto source = getSource(frame->op.getMatchingOpOperand(argument), frame);
     if (!source)
@@ -285,12 +294,12 @@ AffineExpr SequenceFormer::getElementNumber(Value tensor, ArrayRef<AffineExpr> c
     return splat.getType().isInteger(1) || !splat.getValue().isSignedIntN(32)
                ? AffineExpr()
                : constant(splat.getValue().getSExtValue());
-  if (auto generic = tensor.getDefiningOp<linalg::GenericOp>()) {
-    if (!loop->isAncestor(generic))
+  if (auto maker = tensor.getDefiningOp<linalg::LinalgOp>()) {
+    if (!loop->isAncestor(maker))
       return {};
     unsigned result = cast<OpResult>(tensor).getResultNumber();
-    Frame *frame = getFrame(generic, result, coords);
-    return frame ? getNumber(generic.getBody()->getTerminator()->getOperand(result), frame)
+    Frame *frame = getFrame(maker, result, coords);
+    return frame ? getNumber(maker.getBlock()->getTerminator()->getOperand(result), frame)
                  : AffineExpr();
   }
   if (Value only = getOnlyElement(tensor))
@@ -305,8 +314,7 @@ AffineExpr SequenceFormer::getElementNumber(Value tensor, ArrayRef<AffineExpr> c
 //===----------------------------------------------------------------------===//
 
 /// Returns the point at which `op` computes an element of a result, or null.
-Frame *SequenceFormer::getFrame(linalg::GenericOp op, unsigned result,
-                                ArrayRef<AffineExpr> coords) {
+Frame *SequenceFormer::getFrame(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> coords) {
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
   if (op.getNumReductionLoops() != 0 || !map.isProjectedPermutation() ||
       op->hasAttr(schedule::noFuseAttrName))
@@ -328,15 +336,13 @@ std::optional<std::pair<Value, Exprs>> SequenceFormer::getSource(OpOperand *oper
   Value value = operand->get();
   if (!isa<ShapedType>(value.getType()))
     return std::pair(value, Exprs());
-  if (frame->op.isDpsInit(operand))
-    return std::nullopt;
   Exprs coords;
   for (AffineExpr expr : frame->op.getMatchingIndexingMap(operand).getResults())
     coords.push_back(expr.replaceDims(frame->loops));
   return std::pair(value, coords);
 }
 
-/// Steps from an element of a slice, a reshape or a transpose to that of its source.
+/// Steps from an element of a slice or a reshape to that of its source.
 std::optional<std::pair<Value, Exprs>> SequenceFormer::step(Value tensor,
                                                             ArrayRef<AffineExpr> coords) {
   Operation *op = tensor.getDefiningOp();
@@ -356,19 +362,6 @@ std::optional<std::pair<Value, Exprs>> SequenceFormer::step(Value tensor,
       places.push_back(dropped.test(number) ? first : first + coords[own++] * *stride);
     }
     return std::pair(slice.getSource(), places);
-  }
-  if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
-    Exprs places(coords.size());
-    for (auto [place, coord] : llvm::zip_equal(transpose.getPermutation(), coords))
-      places[place] = coord;
-    return std::pair(transpose.getInput(), places);
-  }
-  if (auto broadcast = dyn_cast<linalg::BroadcastOp>(op)) {
-    Exprs places;
-    for (auto [number, coord] : llvm::enumerate(coords))
-      if (!llvm::is_contained(broadcast.getDimensions(), number))
-        places.push_back(coord);
-    return std::pair(broadcast.getInput(), places);
   }
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     ArrayRef<int64_t> from = sizes(collapse.getSrc());
@@ -431,11 +424,11 @@ bool SequenceFormer::findCounter(unsigned number) {
   return grown && grown == own.counter + (*second - *first);
 }
 
-/// Finds out whether each trip inserts one row of a tensor, and nothing else reads it.
+/// Finds out whether each trip inserts one row of a tensor, from the first on or from the last.
 bool SequenceFormer::findStack(unsigned number) {
   Value argument = loop.getRegionIterArgs()[number];
   auto insert = loop.getYieldedValues()[number].getDefiningOp<tensor::InsertSliceOp>();
-  if (!insert || insert.getDest() != argument || !argument.hasOneUse() || !insert->hasOneUse())
+  if (!insert || insert.getDest() != argument || !insert->hasOneUse())
     return false;
   ArrayRef<int64_t> sizes = insert.getDestType().getShape();
   Exprs places;
@@ -562,7 +555,7 @@ Value SequenceFormer::emitNew(Value scalar, Frame *frame) {
   if (matchPattern(scalar, m_Constant()))
     return inside.clone(*scalar.getDefiningOp())->getResult(0);
   if (auto argument = dyn_cast<BlockArgument>(scalar)) {
-    if (!frame || argument.getOwner() != frame->op.getBody())
+    if (!frame || argument.getOwner() != frame->op.getBlock())
       return {};
     auto source = getSource(frame->op.getMatchingOpOperand(argument), frame);
     if (!source)
@@ -621,8 +614,12 @@ Value SequenceFormer::emitNewElement(Value tensor, ArrayRef<AffineExpr> coords) 
     return emitNumber(number, type);
   if (Argument *own = getArgument(tensor)) {
     auto argument = cast<BlockArgument>(tensor);
+    Value init = loop.getTiedLoopInit(argument)->get();
     if (own->role == Role::Fixed)
-      return emitInput(loop.getTiedLoopInit(argument)->get(), coords);
+      return emitInput(init, coords);
+    // A row is what it was before the loop until its own trip.
+    if (own->role == Role::Stacked)
+      return getMap(coords) == own->map ? emitElement(init, coords) : Value();
     if (own->role != Role::Carried || coords != ArrayRef(getPoint()))
       return {};
     return own->running;
@@ -631,13 +628,11 @@ Value SequenceFormer::emitNewElement(Value tensor, ArrayRef<AffineExpr> coords) 
     return arith::ConstantOp::create(inside, splat);
   if (loop.isDefinedOutsideOfLoop(tensor))
     return emitInput(tensor, coords);
-  if (auto generic = tensor.getDefiningOp<linalg::GenericOp>()) {
+  if (auto maker = tensor.getDefiningOp<linalg::LinalgOp>()) {
     unsigned result = cast<OpResult>(tensor).getResultNumber();
-    Frame *frame = getFrame(generic, result, coords);
-    return frame ? emit(generic.getBody()->getTerminator()->getOperand(result), frame) : Value();
+    Frame *frame = getFrame(maker, result, coords);
+    return frame ? emit(maker.getBlock()->getTerminator()->getOperand(result), frame) : Value();
   }
-  if (auto fill = tensor.getDefiningOp<linalg::FillOp>())
-    return emit(fill.getInputs().front(), nullptr);
   if (Value only = getOnlyElement(tensor))
     return emit(only, nullptr);
   if (auto source = step(tensor, coords))
@@ -658,19 +653,28 @@ Value SequenceFormer::emitInput(Value tensor, ArrayRef<AffineExpr> coords) {
 }
 
 /// Counts the tensors that a kernel of the new op binds.
-int64_t SequenceFormer::countTensors(ArrayRef<unsigned> results) {
+int64_t SequenceFormer::countTensors() {
   llvm::SmallDenseSet<Value> bound;
   for (auto &input : inputs)
     bound.insert(input.first);
   for (auto extract : body.getOps<tensor::ExtractOp>())
     bound.insert(extract.getTensor());
-  for (unsigned number : results)
+  for (unsigned number : numbers)
     if (arguments[number].role == Role::Carried)
       bound.insert(loop.getInitArgs()[number]);
-  return bound.size() + results.size();
+  return bound.size() + numbers.size();
 }
 
-SmallVector<Value> SequenceFormer::run() {
+bool SequenceFormer::readsWholePoints() {
+  return llvm::all_of(inputs, [&](const auto &input) {
+    return !isa<FloatType>(getElementTypeOrSelf(input.first)) ||
+           llvm::all_of(llvm::enumerate(shape), [&](const auto &size) {
+             return size.value() == 1 || input.second.isFunctionOfDim(size.index());
+           });
+  });
+}
+
+bool SequenceFormer::match() {
   bool hasChecks = loop.walk([](Operation *op) {
                          bool isKept = isa<cf::AssertOp, scf::WhileOp>(op) ||
                                        op->hasAttr(schedule::noFuseAttrName);
@@ -678,10 +682,7 @@ SmallVector<Value> SequenceFormer::run() {
                        })
                        .wasInterrupted();
   if (hasChecks || !findRoles())
-    return {};
-  SmallVector<Value> outs;
-  SmallVector<AffineMap> outMaps;
-  SmallVector<unsigned> numbers; ///< of the results that the new op computes
+    return false;
   for (auto [number, argument] : llvm::enumerate(arguments)) {
     if (argument.role != Role::Carried && argument.role != Role::Stacked)
       continue;
@@ -705,12 +706,13 @@ SmallVector<Value> SequenceFormer::run() {
     }
     yielded.push_back(emitElement(next, coords));
     if (!yielded.back())
-      return {};
+      return false;
   }
   linalg::YieldOp::create(inside, yielded);
-  if (countTensors(numbers) > maxTensors)
-    return {};
+  return countTensors() <= maxTensors;
+}
 
+SmallVector<Value> SequenceFormer::build() {
   // Backward, no map has the trip itself: an operand that nothing reads gives their number.
   auto hasTrip = [&](AffineMap map) { return llvm::is_contained(map.getResults(), trip()); };
   if (llvm::none_of(outMaps, hasTrip) &&
@@ -719,7 +721,7 @@ SmallVector<Value> SequenceFormer::run() {
         {tensor::EmptyOp::create(builder, trips, builder.getI32Type()), getMap(trip())});
     body.insertArgument(inputs.size() - 1, builder.getI32Type(), loop.getLoc());
   }
-  SmallVector<Value> values;
+  SmallVector<Value> values, outs;
   SmallVector<AffineMap> maps;
   for (auto &[tensor, map] : inputs) {
     values.push_back(tensor);
@@ -765,19 +767,23 @@ SmallVector<Value> SequenceFormer::run() {
   return results;
 }
 
-/// Writes the element-wise named ops of a loop as `linalg.generic`.
-static void generalize(scf::ForOp loop) {
-  SmallVector<linalg::LinalgOp> named;
-  loop.walk([&](linalg::LinalgOp op) {
-    if (!isa<linalg::GenericOp, linalg::FillOp, linalg::TransposeOp, linalg::BroadcastOp>(op) &&
-        op.getNumParallelLoops() == op.getNumLoops() && op.hasPureTensorSemantics() &&
-        !op->hasAttr(schedule::noFuseAttrName))
-      named.push_back(op);
+bool weir::isSequence(scf::ForOp loop, bool isDifferentiated) {
+  OpBuilder builder(loop);
+  SequenceFormer former(loop, std::numeric_limits<int64_t>::max(), builder);
+  return former.match() && (!isDifferentiated || former.readsWholePoints());
+}
+
+/// Writes the activations of a loop, which compute element by element, as such.
+static void expandActivations(scf::ForOp loop) {
+  SmallVector<Operation *> activations;
+  loop.walk([&](Operation *op) {
+    if (isa<norm::GeluOp, norm::GeluVjpOp, norm::SiluOp, norm::SiluVjpOp>(op))
+      activations.push_back(op);
   });
-  IRRewriter rewriter(loop.getContext());
-  for (linalg::LinalgOp op : named) {
-    rewriter.setInsertionPoint(op);
-    (void)linalg::generalizeNamedOp(rewriter, op);
+  OpBuilder builder(loop.getContext());
+  for (Operation *op : activations) {
+    op->replaceAllUsesWith(norm::decompose(builder, op));
+    op->erase();
   }
 }
 
@@ -797,15 +803,14 @@ struct FormSequences : weir::impl::FormSequencesPassBase<FormSequences> {
     }
     SmallVector<scf::ForOp> loops; // the innermost first
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
-      generalize(loop);
+    llvm::for_each(loops, expandActivations);
     bool hasFormed = false;
     for (scf::ForOp loop : loops) {
       builder.setInsertionPoint(loop);
-      SmallVector<Value> results = SequenceFormer(loop, maxTensors, builder).run();
-      if (results.empty())
+      SequenceFormer former(loop, maxTensors, builder);
+      if (!former.match())
         continue;
-      loop.replaceAllUsesWith(results);
+      loop.replaceAllUsesWith(former.build());
       loop.erase();
       hasFormed = true;
     }

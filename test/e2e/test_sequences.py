@@ -1,5 +1,7 @@
 """Loops whose trips compute element by element: one kernel walks all of them, with the bits of the loop."""
 
+import json
+
 import numpy
 import pytest
 from edits import get_plan, run_checkers
@@ -181,3 +183,33 @@ def test_other_loops_stay(weir, name):
     assert "loops" in get_plan(artifact)
     weir.run("run", artifact, "--device=reference", "--f64", "--random-inputs=3", "--output=e.safetensors")
     weir.run("run", artifact, "--random-inputs=3", "--compare=e.safetensors", "--tolerance=1e-4")
+
+
+def test_the_gradient_of_a_short_loop_is_a_walk(weir):
+    """Backward, too: each operand has an element for each point. Another loop so short is written out."""
+    v = "tensor<3x5xf32>"
+    text = f"""func.func @f(%a: tensor<12x3x5xf32>, %w: {v}, %x: {v}) -> {v} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %many = arith.constant 12 : index
+  %res = scf.for %i = %c0 to %many step %c1 iter_args(%h = %x) -> ({v}) {{
+    %row = tensor.extract_slice %a[%i, 0, 0] [1, 3, 5] [1, 1, 1] : tensor<12x3x5xf32> to {v}
+""" + generic("next", [3, 5], [("%h", v, "d0, d1"), ("%w", v, "d0, d1"), ("%row", v, "d0, d1")],
+              [*STEP[:2], "%q = math.tanh %r : f32", "linalg.yield %q : f32"]) + f"""    scf.yield %next : {v}
+  }}
+  return %res : {v}
+}}
+"""
+    artifact = weir.compile_text(text, "a", "--vjp=f")
+    weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=3"], 1e-5)
+    report = json.loads(weir.run("gradcheck", "a.mlir", "--entry=f", "--json"))
+    assert all(row["error"] < 1e-7 and row["gradient"] != 0 for row in report["arguments"])
+    plan = get_plan(artifact, "f.vjp")
+    names = [kernel["name"] for kernel in plan["kernels"]]
+    assert "loops" not in plan and sum(name.startswith("sequence") for name in names) == 2, names
+    other = weir.compile_text(text.replace("affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine",
+                                           "affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine")
+                              .replace(f"%w: {v}", "%w: tensor<5xf32>").replace(f"{v}, {v}, {v}) outs", f"{v}, tensor<5xf32>, {v}) outs"),
+                              "b", "--vjp=f")
+    weir.compare(other, ["--entry=f.vjp", "--random-inputs=3"], 1e-5)
+    assert not any(kernel["name"].startswith("sequence") for kernel in get_plan(other, "f.vjp")["kernels"])

@@ -16,8 +16,7 @@ from weir.jax.rules import RULES
 from weir.stablehlo import STOP_GRADIENT
 
 source_info_util.register_exclusion(str(pathlib.Path(__file__).parent))  # no line of this package is the user's
-MAX_UNROLLED = 1 << 10  # operations of a loop
-MAX_DIFFERENTIATED = 1 << 15  # the same where Weir takes the gradient, for which it needs the steps
+MAX_UNROLLED = 8  # trips of a loop; the compiler writes out longer ones where that is better than a loop
 LIBRARY = jax.__path__[0]
 # Calls by the name of the parameter that has what is called.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
@@ -64,8 +63,7 @@ class Rewriter:
         if name == "cond":
             return self._choose(parameters["branches"], *operands)
         if name == "scan":
-            steps = self._count(parameters["jaxpr"]) * parameters["length"]
-            short = steps <= (MAX_DIFFERENTIATED if self._differentiated else MAX_UNROLLED)
+            short = parameters["length"] < MAX_UNROLLED
             return (self._unroll if short else self._scan)(operands, **parameters)
         if name == "while":
             return self._repeat(operands, **parameters)
@@ -133,17 +131,6 @@ class Rewriter:
             return [*carried, *(jnp.stack(column) for column in zip(*rows, strict=True))]
         return [*carried, *(jnp.zeros((0, *atom.aval.shape), atom.aval.dtype)
                             for atom in jaxpr.jaxpr.outvars[num_carry:])]
-
-    def _count(self, program: ClosedJaxpr | Jaxpr) -> int:
-        """Returns the number of operations that a program has when its loops are unrolled."""
-        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        count = 0
-        for equation in jaxpr.eqns:
-            parts = [part for value in equation.params.values()
-                     for part in (value if isinstance(value, tuple) else (value,))]
-            inner = sum(self._count(part) for part in parts if isinstance(part, (ClosedJaxpr, Jaxpr)))
-            count += max(1, inner) * (equation.params["length"] if equation.primitive.name == "scan" else 1)
-        return count
 
     def _check_rule(self, equation: JaxprEqn) -> str:
         """Returns the name of a function of JAX's with a derivative rule. Refuses others: gradients are Weir's."""
