@@ -40,7 +40,7 @@ private:
   Location loc;
   int64_t trips;
   Cotangents &sums;
-  SmallVector<Value> rows;      ///< by carried value; null: the body does not read it
+  SmallVector<Value> rows;      ///< by carried value; null: not read
   SmallVector<unsigned> active; ///< carried values through which gradients flow
   SmallVector<Value> weights;   ///< what the body reads from outside and is wanted
 };
@@ -73,13 +73,23 @@ static SmallVector<OpFoldResult> getOnes(OpBuilder &builder, size_t count) {
   return SmallVector<OpFoldResult>(count, builder.getIndexAttr(1));
 }
 
+/// Whether the derivative of a trip reads a value that it begins with: not if the trip only inserts
+/// into it what the next one begins with.
+static bool isRead(BlockArgument argument) {
+  return !llvm::all_of(argument.getUses(), [](OpOperand &use) {
+    auto insert = dyn_cast<tensor::InsertSliceOp>(use.getOwner());
+    return insert && use.getOperandNumber() == insert.getDestMutable().getOperandNumber() &&
+           llvm::all_of(insert->getUsers(), llvm::IsaPred<scf::YieldOp>);
+  });
+}
+
 /// Writes a loop in place of this one that keeps what its trips begin with.
 void LoopDerivative::keepRows() {
   OpBuilder builder(loop);
   SmallVector<Value> inits(loop.getInitArgs());
   SmallVector<unsigned> kept;
   for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
-    if (argument.use_empty())
+    if (!isRead(argument))
       continue;
     auto type = cast<RankedTensorType>(argument.getType());
     SmallVector<int64_t> shape = {trips};

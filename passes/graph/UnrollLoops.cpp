@@ -93,8 +93,10 @@ void UnrollLoops::runOnOperation() {
     std::optional<APInt> trips = loop.getStaticTripCount();
     if (!trips || (trips->ugt(1) && trips->ugt(limit / llvm::range_size(*loop.getBody()))))
       continue;
-    if (trips->uge(fewestTrips) && isSequence(loop, differentiates))
+    if (trips->uge(fewestTrips) && simplifySequence(loop, differentiates)) {
+      changed = true;
       continue;
+    }
     unroll(loop, trips->getZExtValue());
     changed = true;
   }

@@ -67,6 +67,9 @@ public:
   bool readsWholePoints();
   /// Creates the op, once the loop has matched. Returns the values that replace the loop's results.
   SmallVector<Value> build();
+  /// Creates a loop that carries neither counters nor what is the same in all trips, once the loop
+  /// has matched. Returns the values that replace the loop's results.
+  SmallVector<Value> simplify();
 
 private:
   /// The roles of what a loop carries.
@@ -134,6 +137,7 @@ private:
   Value emitNewElement(Value tensor, ArrayRef<AffineExpr> coords);
   Value emitInput(Value tensor, ArrayRef<AffineExpr> coords);
   int64_t countTensors();
+  Value createEnd(unsigned number);
 };
 } // namespace
 
@@ -316,14 +320,19 @@ AffineExpr SequenceFormer::getElementNumber(Value tensor, ArrayRef<AffineExpr> c
 /// Returns the point at which `op` computes an element of a result, or null.
 Frame *SequenceFormer::getFrame(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> coords) {
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
-  if (op.getNumReductionLoops() != 0 || !map.isProjectedPermutation() ||
+  if (op.getNumReductionLoops() != 0 || !map.isProjectedPermutation(/*allowZeroInResults=*/true) ||
       op->hasAttr(schedule::noFuseAttrName))
     return nullptr;
   auto frame = std::make_unique<Frame>(Frame{op, Exprs(op.getNumLoops())});
   for (auto [expr, coord] : llvm::zip_equal(map.getResults(), coords))
-    frame->loops[cast<AffineDimExpr>(expr).getPosition()] = coord;
-  if (llvm::any_of(frame->loops, [](AffineExpr expr) { return !expr; }))
-    return nullptr;
+    if (auto own = dyn_cast<AffineDimExpr>(expr))
+      frame->loops[own.getPosition()] = coord;
+  for (auto [own, size] : llvm::zip_equal(frame->loops, op.getStaticLoopRanges())) {
+    if (!own && size != 1)
+      return nullptr;
+    if (!own)
+      own = constant(0);
+  }
   // Values are remembered by their frame.
   for (auto &known : frames)
     if (known->op == op && known->loops == frame->loops)
@@ -712,6 +721,79 @@ bool SequenceFormer::match() {
   return countTensors() <= maxTensors;
 }
 
+/// Creates the number that a counter has behind the loop.
+Value SequenceFormer::createEnd(unsigned number) {
+  Exprs last(shape.size(), constant(0));
+  last.push_back(constant(trips));
+  int64_t end = cast<AffineConstantExpr>(arguments[number].counter.replaceDims(last)).getValue();
+  Type type = loop.getResult(number).getType();
+  TypedAttr literal = builder.getIntegerAttr(getElementTypeOrSelf(type), end);
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    literal = DenseElementsAttr::get(tensor, literal);
+  return arith::ConstantOp::create(builder, literal);
+}
+
+SmallVector<Value> SequenceFormer::simplify() {
+  SmallVector<Value> results(arguments.size()), inits, inBody(arguments.size());
+  SmallVector<unsigned> kept;
+  for (auto [number, argument] : llvm::enumerate(arguments)) {
+    Value init = loop.getInitArgs()[number];
+    if (argument.role == Role::Fixed) {
+      results[number] = inBody[number] = init;
+    } else if (argument.role == Role::Counter) {
+      results[number] = createEnd(number);
+    } else {
+      inits.push_back(init);
+      kept.push_back(number);
+    }
+  }
+  Value zero = arith::ConstantIndexOp::create(builder, 0),
+        one = arith::ConstantIndexOp::create(builder, 1);
+  Value end = arith::ConstantIndexOp::create(builder, trips);
+  auto made = scf::ForOp::create(builder, zero, end, one, inits);
+  if (inits.empty())
+    made.getBody()->getTerminator()->erase();
+  ImplicitLocOpBuilder b(loop.getLoc(), OpBuilder::atBlockEnd(made.getBody()));
+  // Numbers of the trip, of the type that they had.
+  auto count = [&](int64_t first, int64_t step, Type type) -> Value {
+    Value grown =
+        arith::MulIOp::create(b, made.getInductionVar(), arith::ConstantIndexOp::create(b, step));
+    Value number = arith::AddIOp::create(b, grown, arith::ConstantIndexOp::create(b, first));
+    Type element = getElementTypeOrSelf(type);
+    if (!element.isIndex())
+      number = arith::IndexCastOp::create(b, element, number);
+    return isa<RankedTensorType>(type) ? tensor::FromElementsOp::create(b, type, number).getResult()
+                                       : number;
+  };
+  auto getAt = [&](AffineExpr expr, int64_t trip) {
+    Exprs at(shape.size(), constant(0));
+    at.push_back(constant(trip));
+    return cast<AffineConstantExpr>(expr.replaceDims(at)).getValue();
+  };
+  for (auto [number, argument] : llvm::enumerate(arguments))
+    if (argument.role == Role::Counter) {
+      int64_t first = getAt(argument.counter, 0);
+      inBody[number] =
+          count(first, getAt(argument.counter, 1) - first, loop.getResult(number).getType());
+    }
+  for (auto [number, own] : llvm::zip_equal(kept, made.getRegionIterArgs()))
+    inBody[number] = own;
+  IRMapping values;
+  values.map(loop.getInductionVar(),
+             count(*getConstantIntValue(loop.getLowerBound()), *getConstantIntValue(loop.getStep()),
+                   loop.getInductionVar().getType()));
+  values.map(loop.getRegionIterArgs(), inBody);
+  for (Operation &op : loop.getBody()->without_terminator())
+    b.clone(op, values);
+  SmallVector<Value> yielded = llvm::map_to_vector(kept, [&](unsigned number) {
+    return values.lookupOrDefault(loop.getYieldedValues()[number]);
+  });
+  scf::YieldOp::create(b, yielded);
+  for (auto [number, result] : llvm::zip_equal(kept, made.getResults()))
+    results[number] = result;
+  return results;
+}
+
 SmallVector<Value> SequenceFormer::build() {
   // Backward, no map has the trip itself: an operand that nothing reads gives their number.
   auto hasTrip = [&](AffineMap map) { return llvm::is_contained(map.getResults(), trip()); };
@@ -755,22 +837,19 @@ SmallVector<Value> SequenceFormer::build() {
       results[number] = loop.getInitArgs()[number];
     if (argument.role != Role::Counter)
       continue;
-    Exprs last(shape.size(), constant(0));
-    last.push_back(constant(trips));
-    int64_t end = cast<AffineConstantExpr>(argument.counter.replaceDims(last)).getValue();
-    Type type = loop.getResult(number).getType(), element = getElementTypeOrSelf(type);
-    TypedAttr literal = builder.getIntegerAttr(element, end);
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      literal = DenseElementsAttr::get(tensor, literal);
-    results[number] = arith::ConstantOp::create(builder, literal);
+    results[number] = createEnd(number);
   }
   return results;
 }
 
-bool weir::isSequence(scf::ForOp loop, bool isDifferentiated) {
+bool weir::simplifySequence(scf::ForOp loop, bool isDifferentiated) {
   OpBuilder builder(loop);
   SequenceFormer former(loop, std::numeric_limits<int64_t>::max(), builder);
-  return former.match() && (!isDifferentiated || former.readsWholePoints());
+  if (!former.match() || (isDifferentiated && !former.readsWholePoints()))
+    return false;
+  loop.replaceAllUsesWith(former.simplify());
+  loop.erase();
+  return true;
 }
 
 /// Writes the activations of a loop, which compute element by element, as such.

@@ -7,9 +7,10 @@
 
 namespace weir {
 
-/// Whether `weir-form-sequences` writes the loop as one op over its trips. Where it is
-/// differentiated, also what its gradient becomes.
-bool isSequence(mlir::scf::ForOp loop, bool isDifferentiated);
+/// Writes a loop that `weir-form-sequences` takes so that it carries neither counters nor what is
+/// the same in all trips, of which gradients would keep a copy for each trip. Returns whether it is
+/// such a loop; where it is differentiated, also whether that pass takes its gradient.
+bool simplifySequence(mlir::scf::ForOp loop, bool isDifferentiated);
 
 } // namespace weir
 
