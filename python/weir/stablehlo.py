@@ -7,8 +7,10 @@ import re
 from torch_mlir import ir
 
 from weir.branches import write_loops
+from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
-from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
+from weir.graphs import ExportError, LoweringError, find_foreign, list_values, run_passes, set_names, walk
+from weir.narrow import widen
 
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
@@ -37,17 +39,15 @@ def lower(text: str, entry: str) -> ir.Module:
     try:
         if "@threefry2x32" in text:
             text = _call_threefry(run_passes(text, READ))
-        module, places = _prepare(run_passes(text, INLINE), entry)
+        module, places, names = _prepare(run_passes(text, INLINE), entry)
         lowered = _parse(run_passes(module, LOWERING))
     except LoweringError as error:
         raise ExportError(f"torch-mlir does not lower the module: {error}") from None
     _replace(lowered)
     write_loops(lowered)
-    lines: dict[str, None] = {}
-    for op in find_foreign(lowered):
-        lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None
-    if lines:
-        raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
+    _refuse(find_foreign(lowered), places)
+    if names:
+        set_names(lowered, names["arg"], names["result"])
     return lowered
 
 
@@ -78,9 +78,12 @@ def _call_threefry(text: str) -> str:
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
 
 
-def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
-    """Returns the module's text with its function renamed and locations shortened, and the source lines by location."""
-    module = _parse(text)
+def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list[str]]]:
+    """Returns the module's text with its function renamed, locations shortened, and no types that Weir has not.
+
+    With it come the source lines by location, and the names of arguments and results where complex ones are split.
+    """
+    module = _parse(split_constants(text))
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if len(functions) != 1:
         raise ExportError(f"the module has {len(functions)} functions that are not called; expected one")
@@ -101,12 +104,33 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
                                           ip=ir.InsertionPoint(op))
                 op.results[0].replace_all_uses_with(new.results[0])
                 op.erase()
+        _check_types(function.operation, places)
+        _refuse(widen(function.operation), places)
         for op in [op for op in walk(function.operation) if op.name in RULES]:
             if (made := expand(op)) is not None:
                 for old, value in zip(op.results, made, strict=True):
                     old.replace_all_uses_with(value)
                 op.erase()
-    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places
+        _refuse(find_unsplit(function.operation), places)
+        names = split_complex(function.operation)
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places, names
+
+
+def _check_types(function: ir.Operation, places: dict[str, str]) -> None:
+    """Refuses floats of fewer than 16 bits, and other types that Weir has in no form."""
+    for op in walk(function):
+        for value in list_values(op):
+            element = value.type.element_type if isinstance(value.type, ir.RankedTensorType) else value.type
+            if str(element).startswith("!quant") or (isinstance(element, ir.FloatType) and str(element) not in FLOATS):
+                raise ExportError(f"{_spell(op)}, {places.get(str(op.location), 'at no known place')}, has the type "
+                                  f"{value.type}; Weir has the floats {', '.join(FLOATS)}: convert them outside")
+
+
+def _refuse(foreign: list[ir.Operation], places: dict[str, str]) -> None:
+    """Raises ExportError if there are operations that the graph level has not."""
+    lines = dict.fromkeys(f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}" for op in foreign)
+    if lines:
+        raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
 
 
 def _relocate(op: ir.Operation, places: dict[str, str]) -> None:
