@@ -216,14 +216,14 @@ def root(z: Complex) -> Complex:
     limits = z.real.limits
     _, size, _ = _order(z)
     half = limits.nmant // 2 + 2
-    is_small = size < float(limits.tiny) * 2.0 ** (2 * half)
-    factor = choose(is_small, size.fill(2.0 ** (2 * half)), 1)
+    is_small, is_large = size < float(limits.tiny) * 2.0 ** (2 * half), size > float(limits.max) / 4
+    factor = choose(is_small, size.fill(2.0 ** (2 * half)), choose(is_large, size.fill(0.25), 1))
     x, y = z.real * factor, z.imag * factor
     p, r = _measure(Complex(x, y))
     t = _root(abs(x) * 0.5 + p * (_root(r * r + 1) * 0.5))
     u = choose(t.equals(0), t, abs(y) * 0.5 / t)
     right = x >= 0.0
-    back = choose(is_small, t.fill(2.0 ** -half), 1)
+    back = choose(is_small, t.fill(2.0 ** -half), choose(is_large, t.fill(2), 1))
     tall = z.imag.is_infinite()
     real = choose(tall, t.fill(math.inf), choose(right, t, u) * back)
     imag = choose(tall, t.fill(math.inf), choose(right, u, t) * back)
@@ -373,11 +373,13 @@ def logistic(z: Complex) -> Complex:
 def power(z: Complex, exponent: Complex) -> Complex:
     """Returns exp(w log z). The power of 0 is 1 for w = 0, 0 for a positive real part, and else NaN, as in NumPy."""
     c, d = exponent
-    size, angle = absolute(z), _angle(z.imag, z.real)
-    logarithm = log(z).real
-    e = size.call("power", c) * (-(d * angle)).call("exponential")
-    turned = d * logarithm + c * angle
-    plain = Complex(e * turned.call("cosine"), e * turned.call("sine"))
+    size, turn, logarithm = absolute(z), _angle(z.imag, z.real), log(z).real
+    angle = d * logarithm + c * turn
+    one, other = size.call("power", c), (-(d * turn)).call("exponential")
+    is_plain = one.is_finite() & (one > 0.0) & other.is_finite() & (other > 0.0)
+    e = one * other
+    plain = Complex(e * angle.call("cosine"), e * angle.call("sine"))
+    plain = choose_both(is_plain, plain, _exponential(c * logarithm - d * turn, angle))
     is_zero = size.equals(0)
     none = c.equals(0) & d.equals(0)
     edge = choose(none, c.fill(1), choose(c > 0.0, c.fill(0), math.nan))

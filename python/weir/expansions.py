@@ -1,10 +1,12 @@
 """Operations of StableHLO that torch-mlir does not lower, written out by others of StableHLO's."""
 
+import math
 from collections.abc import Callable
 
 from torch_mlir import ir
 
 from weir import hlo
+from weir.sorting import sort
 
 LARGEST = 64  # rows of a triangular matrix that is written out
 
@@ -112,6 +114,43 @@ def _choose(op: ir.Operation) -> list[ir.Value]:
     return chosen
 
 
+def _raise_integer(op: ir.Operation) -> list[ir.Value] | None:
+    """Multiplies the squares that the bits of an exponent name. Powers that are below 1 without their sign are 0."""
+    base, exponent = op.operands
+    element = ir.ShapedType(base.type).element_type
+    if not isinstance(element, ir.IntegerType) or element.width == 1:
+        return None
+    zero, one = hlo.write_integer(base.type, 0), hlo.write_integer(base.type, 1)
+    is_odd = hlo.compare("NE", hlo.make("and", base.type, exponent, one), zero)
+    result, square, rest = hlo.make("select", base.type, is_odd, base, one), base, exponent
+    for _ in range(1, element.width if element.is_unsigned else element.width - 1):
+        square = hlo.make("multiply", base.type, square, square)
+        rest = hlo.make("shift_right_logical", base.type, rest, one)
+        is_set = hlo.compare("NE", hlo.make("and", base.type, rest, one), zero)
+        result = hlo.make("select", base.type, is_set, hlo.make("multiply", base.type, result, square), result)
+    if element.is_unsigned:
+        return [result]
+    minus = hlo.write_integer(base.type, -1)
+    small = hlo.make("select", base.type, hlo.compare("EQ", base, one), one, zero)
+    of_minus = hlo.make("select", base.type, is_odd, minus, one)
+    small = hlo.make("select", base.type, hlo.compare("EQ", base, minus), of_minus, small)
+    return [hlo.make("select", base.type, hlo.compare("LT", exponent, zero), small, result)]
+
+
+def _reduce_precision(op: ir.Operation) -> list[ir.Value] | None:
+    """Makes infinities of NaNs, which a type without bits of mantissa has not: torch-mlir would keep them."""
+    x, kind = op.operands[0], op.results[0].type
+    if ir.IntegerAttr(op.attributes["mantissa_bits"]).value > 0:
+        return None
+    element = ir.ShapedType(kind).element_type
+    plus, minus = (hlo.make("constant", kind, value=ir.DenseElementsAttr.get_splat(
+        kind, ir.FloatAttr.get(element, number))) for number in (math.inf, -math.inf))
+    bits = hlo.make("bitcast_convert", hlo.retype(x, ir.IntegerType.get_signless(element.width)), x)
+    infinite = hlo.make("select", kind, hlo.compare("LT", bits, hlo.write_integer(bits.type, 0)), minus, plus)
+    reduced = hlo.make("reduce_precision", kind, x, **hlo.get_attributes(op))
+    return [hlo.make("select", kind, hlo.compare("NE", x, x), infinite, reduced)]
+
+
 RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.case": _choose,
     "stablehlo.dynamic_reshape": _reshape,
@@ -119,5 +158,8 @@ RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.get_tuple_element": _get_element,
     "stablehlo.if": _choose,
     "stablehlo.optimization_barrier": lambda op: list(op.operands),
+    "stablehlo.power": _raise_integer,
+    "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.sort": sort,
     "stablehlo.triangular_solve": _solve_triangular,
 }

@@ -11,13 +11,13 @@ from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
 from weir.graphs import ExportError, LoweringError, find_foreign, list_values, run_passes, set_names, walk
 from weir.narrow import widen
+from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = "builtin.module(stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce)"
 # The targets of custom calls.
 STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"
-ARGSORT, ARGSORT_DESCENDING = "weir.argsort", "weir.argsort_descending"
 # Operations of the dialect chlo that torch-mlir does not lower, and Weir has.
 MATH = {
     "chlo.acos": "math.acos", "chlo.acosh": "math.acosh", "chlo.asin": "math.asin", "chlo.asinh": "math.asinh",
@@ -37,6 +37,8 @@ def lower(text: str, entry: str) -> ir.Module:
     Errors: ExportError for operations without a form in linalg, all at once, each with its line.
     """
     try:
+        if "stablehlo.composite" in text:
+            text = _call_composites(run_passes(text, READ))
         if "@threefry2x32" in text:
             text = _call_threefry(run_passes(text, READ))
         module, places, names = _prepare(run_passes(text, INLINE), entry)
@@ -55,6 +57,20 @@ def _parse(text: str) -> ir.Module:
     context = ir.Context()
     context.allow_unregistered_dialects = True
     return ir.Module.parse(text, context)
+
+
+def _call_composites(text: str) -> str:
+    """Returns a module's text in which composites are calls of their decompositions."""
+    module = _parse(text)
+    with module.context:
+        for op in [op for op in walk(module.operation) if op.name == "stablehlo.composite"]:
+            with op.location, ir.InsertionPoint(op):
+                called = ir.Operation.create("func.call", [result.type for result in op.results], list(op.operands),
+                                             {"callee": op.attributes["decomposition"]})
+            for old, new in zip(op.results, called.results):
+                old.replace_all_uses_with(new)
+            op.erase()
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
 
 
 def _call_threefry(text: str) -> str:
@@ -95,10 +111,6 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list
         function.attributes["sym_name"] = ir.StringAttr.get(entry)
         for op in list(walk(function.operation)):
             _relocate(op, places)
-            if op.name == "stablehlo.reduce_precision" and ir.IntegerAttr(op.attributes["mantissa_bits"]).value == 0:
-                place = places.get(str(op.location), "at no known place")
-                raise ExportError(f"reduce_precision to no bits of mantissa, {place}: torch-mlir keeps NaNs, which such "
-                                  "a type has not")
             if op.name in LOGIC and str(ir.ShapedType(op.results[0].type).element_type) == "i1":
                 new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
                                           ip=ir.InsertionPoint(op))
