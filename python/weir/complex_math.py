@@ -325,7 +325,7 @@ def _wave(y: Floats, c: Floats, s: Floats) -> tuple[Floats, Floats]:
 def sine(z: Complex) -> Complex:
     x, y = z
     real, imag = _wave(y, x.call("sine"), x.call("cosine"))
-    return Complex(choose(x.equals(0), x, real), choose(y.equals(0), y, imag))
+    return Complex(choose(x.equals(0), x, real), choose(y.equals(0) & ~x.is_finite(), y, imag))
 
 
 def cosine(z: Complex) -> Complex:
