@@ -421,7 +421,70 @@ def angle(y: Complex, x: Complex) -> Complex:
     return log(divide(add(x, y.turn()), size)).turn_back()
 
 
+def _roots(z: Complex) -> tuple[Complex, Complex]:
+    """Returns the square roots of 1 - z and 1 + z, between which Kahan's inverse functions have their cuts."""
+    return root(Complex(-z.real + 1, -z.imag)), root(Complex(z.real + 1, z.imag))
+
+
+def _is_large(z: Complex) -> Floats:
+    """Whether 1 is lost beside z, whose inverse functions are then those of log(2z)."""
+    return _order(z)[1] > 2.0 ** (z.real.limits.nmant + 4)
+
+
+def _log_double(z: Complex) -> Floats:
+    return _log_size(z) + math.log(2)
+
+
+def arc_sine(z: Complex) -> Complex:
+    less, more = _roots(z)
+    near = Complex(_angle(z.real, multiply(less, more).real), multiply(less.conjugate(), more).imag.call("chlo.asinh"))
+    far = Complex(_angle(z.real, abs(z.imag)), _log_double(z).with_sign(z.imag))
+    return choose_both(_is_large(z), far, near)
+
+
+def arc_cosine(z: Complex) -> Complex:
+    less, more = _roots(z)
+    near = Complex(_angle(less.real, more.real) * 2, multiply(more.conjugate(), less).imag.call("chlo.asinh"))
+    far = Complex(_angle(abs(z.imag), z.real), _log_double(z).with_sign(-z.imag))
+    return choose_both(_is_large(z), far, near)
+
+
+def area_sine(z: Complex) -> Complex:
+    return arc_sine(z.turn()).turn_back()
+
+
+def area_cosine(z: Complex) -> Complex:
+    less, more = root(Complex(z.real - 1, z.imag)), root(Complex(z.real + 1, z.imag))
+    near = Complex(multiply(less.conjugate(), more).real.call("chlo.asinh"), _angle(less.imag, more.real) * 2)
+    return choose_both(_is_large(z), Complex(_log_double(z), _angle(z.imag, z.real)), near)
+
+
+def area_tangent(z: Complex) -> Complex:
+    """Returns atanh(z), which is 1 / z and a right angle for large z."""
+    x, y = z
+    is_large = _is_large(z)
+    a, b = choose(is_large, x.fill(0), x), choose(is_large, y.fill(0), y)
+    size = abs(a)
+    near = size * 4 / ((-size + 1) * (-size + 1) + b * b)
+    pole = (abs(b) * 0.5).call("log") * -0.5  # whose square may be 0
+    real = choose(size.equals(1) & (abs(b) < float(x.limits.eps)), pole, near.call("log_plus_one") * 0.25)
+    far = choose(x.is_infinite() | y.is_infinite(), x.fill(0), invert(z).real)
+    real = choose(is_large, far, real).with_sign(x)
+    imag = _angle(b * 2, (-size + 1) * (size + 1) - b * b) * 0.5
+    return Complex(real, choose(is_large, x.fill(math.pi / 2).with_sign(y), imag))
+
+
+def arc_tangent(z: Complex) -> Complex:
+    return area_tangent(z.turn()).turn_back()
+
+
 RULES: dict[str, Callable] = {
+    "chlo.acos": arc_cosine,
+    "chlo.acosh": area_cosine,
+    "chlo.asin": arc_sine,
+    "chlo.asinh": area_sine,
+    "chlo.atan": arc_tangent,
+    "chlo.atanh": area_tangent,
     "chlo.cosh": hyperbolic_cosine,
     "chlo.sinh": hyperbolic_sine,
     "chlo.tan": tangent,

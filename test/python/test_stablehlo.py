@@ -91,6 +91,8 @@ FUNCTIONS = {
     "tanh": numpy.tanh, "tan": numpy.tan, "negate": numpy.negative, "log_plus_one": numpy.log1p,
     "exponential_minus_one": numpy.expm1, "rsqrt": lambda z: 1 / numpy.sqrt(z), "cbrt": lambda z: z ** (1 / 3),
     "sign": lambda z: z / abs(z), "logistic": lambda z: 1 / (1 + numpy.exp(-z)),
+    "chlo.asin": numpy.arcsin, "chlo.acos": numpy.arccos, "chlo.atan": numpy.arctan, "chlo.asinh": numpy.arcsinh,
+    "chlo.acosh": numpy.arccosh, "chlo.atanh": numpy.arctanh, "chlo.sinh": numpy.sinh, "chlo.cosh": numpy.cosh,
 }
 # NumPy's own errors: log1p and expm1 lose digits, and powers by 1 / 3 overflow or end at infinities.
 TAME = {"log_plus_one", "exponential_minus_one", "rsqrt", "cbrt", "sign", "logistic"}
@@ -100,7 +102,7 @@ TAME = {"log_plus_one", "exponential_minus_one", "rsqrt", "cbrt", "sign", "logis
 def test_functions_of_complex_numbers(dtype):
     z = make_complex(dtype)
     kind = spell(z)
-    lines = [f"stablehlo.{name} %a : {kind}" for name in FUNCTIONS]
+    lines = [f"{name} %a : {kind} -> {kind}" if "chlo" in name else f"stablehlo.{name} %a : {kind}" for name in FUNCTIONS]
     size = spell(z.real)
     lines += [f"stablehlo.abs %a : ({kind}) -> {size}"]
     *found, absolute = run(write(lines, z, results=[kind] * len(FUNCTIONS) + [size]), z)
@@ -115,10 +117,12 @@ def test_functions_of_complex_numbers(dtype):
 def test_branch_cuts_and_signs_of_zeros():
     z = numpy.array([complex(-4, 0.0), complex(-4, -0.0), complex(-0.0, 0.0), complex(-0.0, -0.0), complex(0.0, -0.0)])
     kind = spell(z)
-    names = ("sqrt", "log", "sine", "tanh")
-    found = run(write([f"stablehlo.{name} %a : {kind}" for name in names], z, results=[kind] * 4), z)
+    names = ("sqrt", "log", "sine", "tanh", "chlo.asin", "chlo.acos", "chlo.acosh", "chlo.atanh")
+    lines = [f"{name} %a : {kind} -> {kind}" if "chlo" in name else f"stablehlo.{name} %a : {kind}" for name in names]
+    found = run(write(lines, z, results=[kind] * len(names)), z)
+    functions = (numpy.sqrt, numpy.log, numpy.sin, numpy.tanh, numpy.arcsin, numpy.arccos, numpy.arccosh, numpy.arctanh)
     with numpy.errstate(all="ignore"):
-        for function, value in zip((numpy.sqrt, numpy.log, numpy.sin, numpy.tanh), found):
+        for function, value in zip(functions, found, strict=True):
             expected = function(z)
             numpy.testing.assert_allclose(value, expected, rtol=1e-14)
             for part in ("real", "imag"):
