@@ -30,7 +30,8 @@ class Floats:
         if not values.size:
             attribute = ir.Attribute.parse(f"dense<> : {kind}")
         elif values.size == 1:
-            attribute = ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(shaped.element_type, float(values.reshape(()))))
+            number = ir.FloatAttr.get(shaped.element_type, float(values.reshape(())))
+            attribute = ir.DenseElementsAttr.get_splat(kind, number)
         else:
             array = numpy.ascontiguousarray(values, dtype).reshape(shaped.shape)
             attribute = ir.DenseElementsAttr.get(array, type=shaped.element_type, shape=list(shaped.shape))
@@ -46,7 +47,8 @@ class Floats:
     def call(self, name: str, *others: "Floats | float") -> "Floats":
         """Applies an operation of StableHLO, or of the dialect chlo."""
         operands = [self.value, *(self._lift(other).value for other in others)]
-        return Floats(ir.Operation.create(name if "." in name else f"stablehlo.{name}", [self.value.type], operands).result)
+        name = name if "." in name else f"stablehlo.{name}"
+        return Floats(ir.Operation.create(name, [self.value.type], operands).result)
 
     def _lift(self, other: "Floats | float") -> "Floats":
         return other if isinstance(other, Floats) else self.fill(other)

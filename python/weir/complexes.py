@@ -31,7 +31,7 @@ CONSTANT = re.compile(r'dense<([^<>]*)> : tensor<((?:\d+x)*)complex<(f32|f64)>>'
 
 
 def split_constants(text: str) -> str:
-    """Returns a module's text with a list of two constants for each complex one, which torch-mlir's bindings do not read."""
+    """Returns a module's text with two constants in place of each complex one, which torch-mlir's bindings do not read."""
     return CONSTANT.sub(_split_constant, text) if "complex<" in text else text
 
 

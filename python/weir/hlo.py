@@ -27,8 +27,8 @@ def get_sizes(value: ir.Value) -> list[int]:
 def get_attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
     """Returns all attributes of an operation.
 
-    The bindings look up those that belong to an operation of an unknown dialect, but list only the others: these are read
-    from its text.
+    Of an unknown dialect the bindings look up the attributes that belong to an operation, but do not list them: their
+    names are read from its text.
     """
     text = op.get_asm(print_generic_op_form=True, skip_regions=True)
     start = re.search(r'^[^"]*"[\w.]+"\([^()]*\)(?:\[[^\]]*\])? <(?={)', text)

@@ -1,7 +1,7 @@
 """Integers of 2 and 4 bits in StableHLO as bytes, which are the smallest integers that Weir's graphs have.
 
-A byte has the value of the narrow integer: signed ones repeat their sign, unsigned ones have zeros above. Operations whose
-results may need more bits are followed by `_wrap`, which drops these.
+A byte has the value of the narrow integer: signed ones repeat their sign, unsigned ones have zeros above. `_wrap` drops
+the bits above their own behind operations whose results may have some.
 """
 
 import re
@@ -14,14 +14,15 @@ from weir.graphs import list_values, walk
 
 # Operations that keep values within the bits of their operands, so that nothing is dropped behind them.
 CLOSED = {f"stablehlo.{name}" for name in (
-    "and", "broadcast", "broadcast_in_dim", "case", "clamp", "concatenate", "constant", "copy", "dynamic_broadcast_in_dim",
-    "dynamic_gather", "dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather", "if", "maximum",
-    "minimum", "optimization_barrier", "or", "pad", "real_dynamic_slice", "remainder", "reshape", "reverse", "scatter",
-    "select", "sign", "slice", "sort", "transpose", "while", "xor")}
-# Operations on narrow operands or with narrow results that are done in bytes, and wrapped if their results are narrow.
+    "and", "broadcast", "broadcast_in_dim", "case", "clamp", "concatenate", "constant", "copy",
+    "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad", "dynamic_reshape", "dynamic_slice",
+    "dynamic_update_slice", "gather", "if", "maximum", "minimum", "optimization_barrier", "or", "pad",
+    "real_dynamic_slice", "remainder", "reshape", "reverse", "scatter", "select", "sign", "slice", "sort", "transpose",
+    "while", "xor")}
+# Operations that are done in bytes, and wrapped if their results are narrow.
 WRAPPED = {f"stablehlo.{name}" for name in (
-    "abs", "add", "compare", "convert", "convolution", "divide", "dot_general", "dynamic_conv", "dynamic_iota", "iota", "map",
-    "multiply", "negate", "not", "power", "reduce", "reduce_window", "select_and_scatter", "shift_left",
+    "abs", "add", "compare", "convert", "convolution", "divide", "dot_general", "dynamic_conv", "dynamic_iota", "iota",
+    "map", "multiply", "negate", "not", "power", "reduce", "reduce_window", "select_and_scatter", "shift_left",
     "shift_right_arithmetic", "subtract")}
 # Operations that read the bits of their first operand as an unsigned number.
 BITS = {"stablehlo.count_leading_zeros", "stablehlo.popcnt", "stablehlo.shift_right_logical"}
@@ -38,7 +39,7 @@ class _Width:
 
 
 def widen(function: ir.Operation) -> list[ir.Operation]:
-    """Writes bytes in place of narrow integers. Returns the operations that have no rule; if there are any, nothing is done."""
+    """Writes bytes in place of narrow integers. Returns the operations without a rule, which leave all as it is."""
     touched = [(op, [_get_width(value) for value in op.operands], [_get_width(value) for value in op.results])
                for op in walk(function) if any(_get_width(value).is_narrow for value in list_values(op))]
     unknown = [op for op, operands, results in touched if not _has_rule(op, operands, results)]

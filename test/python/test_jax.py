@@ -295,7 +295,9 @@ def test_complex_numbers():
     def transform(x, factors, y):
         z = jnp.fft.fft2(x * factors["a"]) + jnp.exp(1j * y)
         return {"z": jnp.sqrt(z), "size": jnp.abs(z).sum(), "product": jnp.prod(x, axis=1), "square": x @ x.T.conj(),
-                "added": x.at[jnp.array([0, 2])].add(x[:2]), "smooth": jnp.fft.irfft(jnp.fft.rfft(y) * 0.5)}
+                "added": x.at[jnp.array([0, 2])].add(x[:2]), "smooth": jnp.fft.irfft(jnp.fft.rfft(y) * 0.5),
+                "windows": lax.reduce_window(x, numpy.complex64(0), lax.add, (2, 3), (1, 1), "VALID"),
+                "convolved": jnp.convolve(x[0], x[1]), "angles": jnp.arcsin(x) + jnp.angle(x)}
 
     x = (normal(4, 6) + 1j * normal(4, 6)).astype(numpy.complex64)
     factors, y = {"a": numpy.complex64(2 - 1j)}, normal(4, 6)
