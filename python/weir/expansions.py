@@ -82,6 +82,42 @@ def _reshape(op: ir.Operation) -> list[ir.Value] | None:
     return [hlo.make("reshape", op.results[0].type, op.operands[0])]
 
 
+def _read_integers(value: ir.Value) -> list[int] | None:
+    """Returns the elements of a constant of integers, or None of another value."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is None or op.name != "stablehlo.constant":
+        return None
+    numbers, count = ir.DenseIntElementsAttr(op.attributes["value"]), math.prod(hlo.get_sizes(value))
+    return [numbers[0]] * count if numbers.is_splat else list(numbers)
+
+
+def _pad(op: ir.Operation) -> list[ir.Value] | None:
+    lists = [_read_integers(value) for value in list(op.operands)[2:]]
+    if None in lists:
+        return None
+    low, high, interior = (ir.DenseI64ArrayAttr.get(numbers) for numbers in lists)
+    return [hlo.make("pad", op.results[0].type, *list(op.operands)[:2], edge_padding_low=low, edge_padding_high=high,
+                     interior_padding=interior)]
+
+
+def _gather(op: ir.Operation) -> list[ir.Value] | None:
+    sizes = _read_integers(op.operands[2])
+    if sizes is None:
+        return None
+    return [hlo.make("gather", op.results[0].type, *list(op.operands)[:2], **hlo.get_attributes(op),
+                     slice_sizes=ir.DenseI64ArrayAttr.get(sizes))]
+
+
+def _convolve(op: ir.Operation) -> list[ir.Value] | None:
+    padding = _read_integers(op.operands[2])
+    if padding is None:
+        return None
+    kind = ir.RankedTensorType.get(hlo.get_sizes(op.operands[2]), ir.IntegerType.get_signless(64))
+    attribute = ir.Attribute.parse(f"dense<{[padding[i:i + 2] for i in range(0, len(padding), 2)]}> : {kind}")
+    return [hlo.make("convolution", op.results[0].type, *list(op.operands)[:2],
+                     **hlo.get_attributes(op) | {"padding": attribute})]
+
+
 def _get_size(op: ir.Operation) -> list[ir.Value] | None:
     kind, dim = ir.ShapedType(op.operands[0].type), ir.IntegerAttr(op.attributes["dimension"]).value
     if not kind.has_static_shape:
@@ -153,6 +189,9 @@ def _reduce_precision(op: ir.Operation) -> list[ir.Value] | None:
 
 RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.case": _choose,
+    "stablehlo.dynamic_conv": _convolve,
+    "stablehlo.dynamic_gather": _gather,
+    "stablehlo.dynamic_pad": _pad,
     "stablehlo.dynamic_reshape": _reshape,
     "stablehlo.get_dimension_size": _get_size,
     "stablehlo.get_tuple_element": _get_element,

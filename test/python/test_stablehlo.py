@@ -350,6 +350,41 @@ def test_composites_powers_and_precisions():
     assert abs(reduced[0]) == numpy.inf and reduced[3] == -numpy.inf and reduced[1] == 1 and abs(reduced[4]) == 4
 
 
+def test_sizes_that_are_constants():
+    x = RANDOM.standard_normal((1, 4, 4, 1)).astype(numpy.float32)
+    text = """func.func @main(%x: tensor<1x4x4x1xf32>, %i: tensor<2x1xi32>)
+        -> (tensor<1x2x2x1xf32>, tensor<1x6x7x1xf32>, tensor<2x2x4xf32>) {
+      %kernel = stablehlo.constant dense<1.0> : tensor<3x3x1x1xf32>
+      %padding = stablehlo.constant dense<[[1, 0], [0, 1]]> : tensor<2x2xi64>
+      %0 = "stablehlo.dynamic_conv"(%x, %kernel, %padding) {window_strides = array<i64: 2, 2>,
+        dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, batch_group_count = 1 : i64,
+        feature_group_count = 1 : i64} : (tensor<1x4x4x1xf32>, tensor<3x3x1x1xf32>, tensor<2x2xi64>) -> tensor<1x2x2x1xf32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %low = stablehlo.constant dense<[0, 1, -1, 0]> : tensor<4xi64>
+      %high = stablehlo.constant dense<[0, 1, 1, 0]> : tensor<4xi64>
+      %inner = stablehlo.constant dense<[0, 0, 1, 0]> : tensor<4xi64>
+      %1 = stablehlo.dynamic_pad %x, %zero, %low, %high, %inner : (tensor<1x4x4x1xf32>, tensor<f32>, tensor<4xi64>,
+        tensor<4xi64>, tensor<4xi64>) -> tensor<1x6x7x1xf32>
+      %sizes = stablehlo.constant dense<[1, 2, 4, 1]> : tensor<4xi64>
+      %2 = "stablehlo.dynamic_gather"(%x, %i, %sizes) {dimension_numbers = #stablehlo.gather<offset_dims = [1, 2],
+        collapsed_slice_dims = [0, 3], start_index_map = [1], index_vector_dim = 1>, indices_are_sorted = false}
+        : (tensor<1x4x4x1xf32>, tensor<2x1xi32>, tensor<4xi64>) -> tensor<2x2x4xf32>
+      func.return %0, %1, %2 : tensor<1x2x2x1xf32>, tensor<1x6x7x1xf32>, tensor<2x2x4xf32>
+    }"""
+    convolved, padded, taken = run(text, x, numpy.array([[2], [1]], numpy.int32))
+    image = x[0, :, :, 0]
+    wide = numpy.pad(image, ((1, 0), (0, 1)))
+    sums = [[wide[i:i + 3, j:j + 3].sum() for j in (0, 2)] for i in (0, 2)]
+    numpy.testing.assert_allclose(convolved[0, :, :, 0], sums, rtol=1e-5)
+    spread = numpy.zeros((6, 9), numpy.float32)
+    spread[1:5, 1:8:2] = image
+    assert (padded[0, :, :, 0] == spread[:, 2:9]).all()
+    assert (taken == numpy.stack([image[2:4], image[1:3]])).all()
+    with pytest.raises(ExportError, match="stablehlo.dynamic_gather, "):
+        run(text.replace("%i: tensor<2x1xi32>", "%i: tensor<2x1xi32>, %sizes: tensor<4xi64>").replace(
+            "%sizes = stablehlo", "%other = stablehlo"))
+
+
 @pytest.mark.parametrize("operation, sentence", [
     ("stablehlo.add %a, %a : tensor<4xf8E4M3FN>", "has the type tensor<4xf8E4M3FN>; Weir has the floats f16, bf16, f32, f64"),
     ("stablehlo.bitcast_convert %a : (tensor<4x2xi4>) -> tensor<4xi8>", "stablehlo.bitcast_convert, "),
