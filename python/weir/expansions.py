@@ -1,8 +1,12 @@
 """Operations of StableHLO that torch-mlir does not lower, written out by others of StableHLO's."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 
 from torch_mlir import ir
+
+from weir import hlo
+from weir.sorting import sort
 
 LARGEST = 64  # rows of a triangular matrix that is written out
 
@@ -13,65 +17,57 @@ def expand(op: ir.Operation) -> list[ir.Value] | None:
         return RULES[op.name](op)
 
 
-def _make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    return ir.Operation.create(f"stablehlo.{name}", [kind], list(operands), attributes).results[0]
-
-
-def _shape(value: ir.Value, sizes: Sequence[int]) -> ir.Type:
-    return ir.RankedTensorType.get(list(sizes), ir.ShapedType(value.type).element_type)
-
-
 class _Solver:
     """Solves m x = b for a triangular m, by the rows of m from the one with a single element on."""
 
     def __init__(self, a: ir.Value, b: ir.Value, is_transposed: bool, is_unit: bool):
         self.a, self.b, self.is_transposed, self.is_unit = a, b, is_transposed, is_unit
-        self.sizes = list(ir.ShapedType(b.type).shape)  # batches, rows, columns
-        self.row = _shape(b, [*self.sizes[:-2], 1, self.sizes[-1]])
+        self.sizes = hlo.get_sizes(b)  # batches, rows, columns
+        self.row = hlo.resize(b, [*self.sizes[:-2], 1, self.sizes[-1]])
 
     def solve(self, is_lower: bool) -> ir.Value:
         count, found = self.sizes[-2], {}
         for i in range(count) if is_lower else reversed(range(count)):
             rest = self._slice(self.b, i, None)
             for j, x in found.items():
-                rest = _make("subtract", self.row, rest, _make("multiply", self.row, self._get_entry(i, j), x))
-            found[i] = rest if self.is_unit else _make("divide", self.row, rest, self._get_entry(i, i))
-        parts = [found[i] for i in range(count)]
-        dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.sizes) - 2)
-        return _make("concatenate", self.b.type, *parts, dimension=dimension)
+                rest = hlo.make("subtract", self.row, rest, hlo.make("multiply", self.row, self._get_entry(i, j), x))
+            found[i] = rest if self.is_unit else hlo.make("divide", self.row, rest, self._get_entry(i, i))
+        return hlo.concatenate([found[i] for i in range(count)], len(self.sizes) - 2)
 
     def _slice(self, value: ir.Value, i: int, j: int | None) -> ir.Value:
         """Returns a row of each matrix of `value`, or one element."""
-        sizes = list(ir.ShapedType(value.type).shape)
-        starts, ends = [0] * len(sizes), list(sizes)
-        starts[-2], ends[-2] = i, i + 1
-        if j is not None:
-            starts[-1], ends[-1] = j, j + 1
-        kind = _shape(value, [end - start for start, end in zip(starts, ends)])
-        return _make("slice", kind, value, start_indices=ir.DenseI64ArrayAttr.get(starts),
-                     limit_indices=ir.DenseI64ArrayAttr.get(ends), strides=ir.DenseI64ArrayAttr.get([1] * len(sizes)))
+        return hlo.slice_dims(value, {-2: (i, i + 1)} if j is None else {-2: (i, i + 1), -1: (j, j + 1)})
 
     def _get_entry(self, i: int, j: int) -> ir.Value:
         """Returns an element of each matrix, for each column of the result."""
         entry = self._slice(self.a, *((j, i) if self.is_transposed else (i, j)))
-        dims = ir.DenseI64ArrayAttr.get(list(range(len(self.sizes))))
-        return _make("broadcast_in_dim", self.row, entry, broadcast_dimensions=dims)
+        return hlo.broadcast(entry, self.row, range(len(self.sizes)))
 
 
 def _transpose(value: ir.Value) -> ir.Value:
-    sizes = list(ir.ShapedType(value.type).shape)
-    order = [*range(len(sizes) - 2), len(sizes) - 1, len(sizes) - 2]
-    return _make("transpose", _shape(value, [sizes[d] for d in order]), value,
-                 permutation=ir.DenseI64ArrayAttr.get(order))
+    rank = len(hlo.get_sizes(value))
+    return hlo.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def _conjugate(value: ir.Value) -> ir.Value:
+    """Returns the conjugates of complex numbers, and other numbers as they are."""
+    element = ir.ShapedType(value.type).element_type
+    if not isinstance(element, ir.ComplexType):
+        return value
+    part = hlo.retype(value, element.element_type)
+    return hlo.make("complex", value.type, hlo.make("real", part, value),
+                    hlo.make("negate", part, hlo.make("imag", part, value)))
 
 
 def _solve_triangular(op: ir.Operation) -> list[ir.Value] | None:
     a, b = op.operands
     is_left, is_lower, is_unit = (ir.BoolAttr(op.attributes[name]).value
                                   for name in ("left_side", "lower", "unit_diagonal"))
-    if ir.ShapedType(a.type).shape[-1] > LARGEST or "complex" in str(a.type):
+    if hlo.get_sizes(a)[-1] > LARGEST:
         return None
     is_transposed = "NO_TRANSPOSE" not in str(op.attributes["transpose_a"])
+    if "ADJOINT" in str(op.attributes["transpose_a"]):
+        a = _conjugate(a)
     if not is_left:  # x m = b is the same as m' x' = b'
         b, is_transposed = _transpose(b), not is_transposed
     x = _Solver(a, b, is_transposed, is_unit).solve(is_lower != is_transposed)
@@ -83,15 +79,50 @@ def _reshape(op: ir.Operation) -> list[ir.Value] | None:
     kinds = [ir.ShapedType(value.type) for value in (op.operands[0], op.results[0])]
     if not all(kind.has_static_shape for kind in kinds):
         return None
-    return [_make("reshape", op.results[0].type, op.operands[0])]
+    return [hlo.make("reshape", op.results[0].type, op.operands[0])]
+
+
+def _read_integers(value: ir.Value) -> list[int] | None:
+    """Returns the elements of a constant of integers, or None of another value."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is None or op.name != "stablehlo.constant":
+        return None
+    numbers, count = ir.DenseIntElementsAttr(op.attributes["value"]), math.prod(hlo.get_sizes(value))
+    return [numbers[0]] * count if numbers.is_splat else list(numbers)
+
+
+def _pad(op: ir.Operation) -> list[ir.Value] | None:
+    lists = [_read_integers(value) for value in list(op.operands)[2:]]
+    if None in lists:
+        return None
+    low, high, interior = (ir.DenseI64ArrayAttr.get(numbers) for numbers in lists)
+    return [hlo.make("pad", op.results[0].type, *list(op.operands)[:2], edge_padding_low=low, edge_padding_high=high,
+                     interior_padding=interior)]
+
+
+def _gather(op: ir.Operation) -> list[ir.Value] | None:
+    sizes = _read_integers(op.operands[2])
+    if sizes is None:
+        return None
+    return [hlo.make("gather", op.results[0].type, *list(op.operands)[:2], **hlo.get_attributes(op),
+                     slice_sizes=ir.DenseI64ArrayAttr.get(sizes))]
+
+
+def _convolve(op: ir.Operation) -> list[ir.Value] | None:
+    padding = _read_integers(op.operands[2])
+    if padding is None:
+        return None
+    kind = ir.RankedTensorType.get(hlo.get_sizes(op.operands[2]), ir.IntegerType.get_signless(64))
+    attribute = ir.Attribute.parse(f"dense<{[padding[i:i + 2] for i in range(0, len(padding), 2)]}> : {kind}")
+    return [hlo.make("convolution", op.results[0].type, *list(op.operands)[:2],
+                     **hlo.get_attributes(op) | {"padding": attribute})]
 
 
 def _get_size(op: ir.Operation) -> list[ir.Value] | None:
     kind, dim = ir.ShapedType(op.operands[0].type), ir.IntegerAttr(op.attributes["dimension"]).value
     if not kind.has_static_shape:
         return None
-    size = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), kind.shape[dim])
-    return [_make("constant", op.results[0].type, value=ir.DenseElementsAttr.get_splat(op.results[0].type, size))]
+    return [hlo.write_integer(op.results[0].type, kind.shape[dim])]
 
 
 def _get_element(op: ir.Operation) -> list[ir.Value] | None:
@@ -111,23 +142,63 @@ def _choose(op: ir.Operation) -> list[ir.Value]:
         results.append(list(end.operands))
     pred = op.operands[0]
     if op.name == "stablehlo.if":
-        return [_make("select", one.type, pred, one, other) for one, other in zip(*results)]
+        return [hlo.make("select", one.type, pred, one, other) for one, other in zip(*results)]
     chosen = results[-1]
     for i in reversed(range(len(results) - 1)):
-        index = ir.DenseElementsAttr.get_splat(pred.type, ir.IntegerAttr.get(ir.ShapedType(pred.type).element_type, i))
-        is_it = _make("compare", ir.RankedTensorType.get([], ir.IntegerType.get_signless(1)), pred,
-                      _make("constant", pred.type, value=index),
-                      comparison_direction=ir.Attribute.parse("#stablehlo<comparison_direction EQ>"))
-        chosen = [_make("select", one.type, is_it, one, other) for one, other in zip(results[i], chosen)]
+        is_it = hlo.compare("EQ", pred, hlo.write_integer(pred.type, i))
+        chosen = [hlo.make("select", one.type, is_it, one, other) for one, other in zip(results[i], chosen)]
     return chosen
+
+
+def _raise_integer(op: ir.Operation) -> list[ir.Value] | None:
+    """Multiplies the squares that the bits of an exponent name. Powers that are below 1 without their sign are 0."""
+    base, exponent = op.operands
+    element = ir.ShapedType(base.type).element_type
+    if not isinstance(element, ir.IntegerType) or element.width == 1:
+        return None
+    zero, one = hlo.write_integer(base.type, 0), hlo.write_integer(base.type, 1)
+    is_odd = hlo.compare("NE", hlo.make("and", base.type, exponent, one), zero)
+    result, square, rest = hlo.make("select", base.type, is_odd, base, one), base, exponent
+    for _ in range(1, element.width if element.is_unsigned else element.width - 1):
+        square = hlo.make("multiply", base.type, square, square)
+        rest = hlo.make("shift_right_logical", base.type, rest, one)
+        is_set = hlo.compare("NE", hlo.make("and", base.type, rest, one), zero)
+        result = hlo.make("select", base.type, is_set, hlo.make("multiply", base.type, result, square), result)
+    if element.is_unsigned:
+        return [result]
+    minus = hlo.write_integer(base.type, -1)
+    small = hlo.make("select", base.type, hlo.compare("EQ", base, one), one, zero)
+    of_minus = hlo.make("select", base.type, is_odd, minus, one)
+    small = hlo.make("select", base.type, hlo.compare("EQ", base, minus), of_minus, small)
+    return [hlo.make("select", base.type, hlo.compare("LT", exponent, zero), small, result)]
+
+
+def _reduce_precision(op: ir.Operation) -> list[ir.Value] | None:
+    """Makes infinities of NaNs, which a type without bits of mantissa has not: torch-mlir would keep them."""
+    x, kind = op.operands[0], op.results[0].type
+    if ir.IntegerAttr(op.attributes["mantissa_bits"]).value > 0:
+        return None
+    element = ir.ShapedType(kind).element_type
+    plus, minus = (hlo.make("constant", kind, value=ir.DenseElementsAttr.get_splat(
+        kind, ir.FloatAttr.get(element, number))) for number in (math.inf, -math.inf))
+    bits = hlo.make("bitcast_convert", hlo.retype(x, ir.IntegerType.get_signless(element.width)), x)
+    infinite = hlo.make("select", kind, hlo.compare("LT", bits, hlo.write_integer(bits.type, 0)), minus, plus)
+    reduced = hlo.make("reduce_precision", kind, x, **hlo.get_attributes(op))
+    return [hlo.make("select", kind, hlo.compare("NE", x, x), infinite, reduced)]
 
 
 RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.case": _choose,
+    "stablehlo.dynamic_conv": _convolve,
+    "stablehlo.dynamic_gather": _gather,
+    "stablehlo.dynamic_pad": _pad,
     "stablehlo.dynamic_reshape": _reshape,
     "stablehlo.get_dimension_size": _get_size,
     "stablehlo.get_tuple_element": _get_element,
     "stablehlo.if": _choose,
     "stablehlo.optimization_barrier": lambda op: list(op.operands),
+    "stablehlo.power": _raise_integer,
+    "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.sort": sort,
     "stablehlo.triangular_solve": _solve_triangular,
 }

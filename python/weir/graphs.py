@@ -124,6 +124,11 @@ def set_attributes(
         function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes(name=n)) for n in results])
 
 
+def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[str]) -> None:
+    """Sets the names of inputs and results."""
+    set_attributes(lowered, [Argument(name, "input", (), None) for name in arguments], results)
+
+
 def print_graph(lowered: ir.Module) -> str:
     """Returns a module as text, with locations."""
     text = lowered.operation.get_asm(enable_debug_info=True).rstrip() + "\n"
@@ -158,6 +163,12 @@ def walk(operation: ir.Operation) -> Iterator[ir.Operation]:
         for block in region:
             for nested in block:
                 yield from walk(nested.operation)
+
+
+def list_values(op: ir.Operation) -> list[ir.Value]:
+    """Returns the operands and results of an operation, and the arguments of its blocks."""
+    inner = [value for region in op.regions for block in region for value in block.arguments]
+    return [*op.operands, *op.results, *inner]
 
 
 def find_foreign(module: ir.Module) -> list[ir.Operation]:

@@ -7,15 +7,17 @@ import re
 from torch_mlir import ir
 
 from weir.branches import write_loops
+from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
-from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
+from weir.graphs import ExportError, LoweringError, find_foreign, list_values, run_passes, set_names, walk
+from weir.narrow import widen
+from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = "builtin.module(stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce)"
 # The targets of custom calls.
 STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"
-ARGSORT, ARGSORT_DESCENDING = "weir.argsort", "weir.argsort_descending"
 # Operations of the dialect chlo that torch-mlir does not lower, and Weir has.
 MATH = {
     "chlo.acos": "math.acos", "chlo.acosh": "math.acosh", "chlo.asin": "math.asin", "chlo.asinh": "math.asinh",
@@ -35,19 +37,19 @@ def lower(text: str, entry: str) -> ir.Module:
     Errors: ExportError for operations without a form in linalg, all at once, each with its line.
     """
     try:
+        if "stablehlo.composite" in text:
+            text = _call_composites(run_passes(text, READ))
         if "@threefry2x32" in text:
             text = _call_threefry(run_passes(text, READ))
-        module, places = _prepare(run_passes(text, INLINE), entry)
+        module, places, names = _prepare(run_passes(text, INLINE), entry)
         lowered = _parse(run_passes(module, LOWERING))
     except LoweringError as error:
         raise ExportError(f"torch-mlir does not lower the module: {error}") from None
     _replace(lowered)
     write_loops(lowered)
-    lines: dict[str, None] = {}
-    for op in find_foreign(lowered):
-        lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None
-    if lines:
-        raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
+    _refuse(find_foreign(lowered), places)
+    if names:
+        set_names(lowered, names["arg"], names["result"])
     return lowered
 
 
@@ -55,6 +57,20 @@ def _parse(text: str) -> ir.Module:
     context = ir.Context()
     context.allow_unregistered_dialects = True
     return ir.Module.parse(text, context)
+
+
+def _call_composites(text: str) -> str:
+    """Returns a module's text in which composites are calls of their decompositions."""
+    module = _parse(text)
+    with module.context:
+        for op in [op for op in walk(module.operation) if op.name == "stablehlo.composite"]:
+            with op.location, ir.InsertionPoint(op):
+                called = ir.Operation.create("func.call", [result.type for result in op.results], list(op.operands),
+                                             {"callee": op.attributes["decomposition"]})
+            for old, new in zip(op.results, called.results):
+                old.replace_all_uses_with(new)
+            op.erase()
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
 
 
 def _call_threefry(text: str) -> str:
@@ -78,9 +94,12 @@ def _call_threefry(text: str) -> str:
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
 
 
-def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
-    """Returns the module's text with its function renamed and locations shortened, and the source lines by location."""
-    module = _parse(text)
+def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list[str]]]:
+    """Returns the module's text with its function renamed, locations shortened, and no types that Weir has not.
+
+    With it come the source lines by location, and the names of arguments and results where complex ones are split.
+    """
+    module = _parse(split_constants(text))
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if len(functions) != 1:
         raise ExportError(f"the module has {len(functions)} functions that are not called; expected one")
@@ -92,21 +111,38 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
         function.attributes["sym_name"] = ir.StringAttr.get(entry)
         for op in list(walk(function.operation)):
             _relocate(op, places)
-            if op.name == "stablehlo.reduce_precision" and ir.IntegerAttr(op.attributes["mantissa_bits"]).value == 0:
-                place = places.get(str(op.location), "at no known place")
-                raise ExportError(f"reduce_precision to no bits of mantissa, {place}: torch-mlir keeps NaNs, which such "
-                                  "a type has not")
             if op.name in LOGIC and str(ir.ShapedType(op.results[0].type).element_type) == "i1":
                 new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
                                           ip=ir.InsertionPoint(op))
                 op.results[0].replace_all_uses_with(new.results[0])
                 op.erase()
+        _check_types(function.operation, places)
+        _refuse(widen(function.operation), places)
         for op in [op for op in walk(function.operation) if op.name in RULES]:
             if (made := expand(op)) is not None:
                 for old, value in zip(op.results, made, strict=True):
                     old.replace_all_uses_with(value)
                 op.erase()
-    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places
+        _refuse(find_unsplit(function.operation), places)
+        names = split_complex(function.operation)
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places, names
+
+
+def _check_types(function: ir.Operation, places: dict[str, str]) -> None:
+    """Refuses floats of fewer than 16 bits, and other types that Weir has in no form."""
+    for op in walk(function):
+        for value in list_values(op):
+            element = value.type.element_type if isinstance(value.type, ir.RankedTensorType) else value.type
+            if str(element).startswith("!quant") or (isinstance(element, ir.FloatType) and str(element) not in FLOATS):
+                raise ExportError(f"{_spell(op)}, {places.get(str(op.location), 'at no known place')}, has the type "
+                                  f"{value.type}; Weir has the floats {', '.join(FLOATS)}: convert them outside")
+
+
+def _refuse(foreign: list[ir.Operation], places: dict[str, str]) -> None:
+    """Raises ExportError if there are operations that the graph level has not."""
+    lines = dict.fromkeys(f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}" for op in foreign)
+    if lines:
+        raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
 
 
 def _relocate(op: ir.Operation, places: dict[str, str]) -> None:

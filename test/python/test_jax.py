@@ -291,6 +291,57 @@ def test_random_numbers_are_jaxs():
         weir.jax.export(draw, jax.random.key(0), normal(2))
 
 
+def test_complex_numbers():
+    def transform(x, factors, y):
+        z = jnp.fft.fft2(x * factors["a"]) + jnp.exp(1j * y)
+        return {"z": jnp.sqrt(z), "size": jnp.abs(z).sum(), "product": jnp.prod(x, axis=1), "square": x @ x.T.conj(),
+                "added": x.at[jnp.array([0, 2])].add(x[:2]), "smooth": jnp.fft.irfft(jnp.fft.rfft(y) * 0.5),
+                "windows": lax.reduce_window(x, numpy.complex64(0), lax.add, (2, 3), (1, 1), "VALID"),
+                "convolved": jnp.convolve(x[0], x[1]), "angles": jnp.arcsin(x) + jnp.angle(x)}
+
+    x = (normal(4, 6) + 1j * normal(4, 6)).astype(numpy.complex64)
+    factors, y = {"a": numpy.complex64(2 - 1j)}, normal(4, 6)
+    with weir.jax.compile(transform, x, factors, y, device="cpu") as program:
+        found, expected = program(x, factors, y), jax.jit(transform)(x, factors, y)
+        assert jax.tree.structure(found) == jax.tree.structure(expected)
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+            assert one.dtype == other.dtype
+            numpy.testing.assert_allclose(numpy.asarray(one), numpy.asarray(other), rtol=1e-4, atol=1e-4)
+        with pytest.raises(TypeError, match="x is float32, but the program was compiled for complex64"):
+            program(y, factors, y)
+    exported = weir.jax.export(transform, x, factors, y)
+    assert [argument.name for argument in exported.arguments] == [
+        "x.real", "x.imag", "factors.a.real", "factors.a.imag", "y"]
+    assert "output.z.imag" in exported.results and "output.size" in exported.results
+    with pytest.raises(weir.jax.ExportError, match="a is complex64; a step holds parameters of floats"):
+        weir.jax.compile_step(lambda p, y: jnp.abs(p["a"] * y).mean(), factors, y, device="cpu")
+
+
+def test_gradients_through_complex_numbers_are_weirs():
+    def loss(params, x):
+        return jnp.mean(jnp.abs(jnp.fft.rfft(x * params["w"])) ** 2 * 0.1)
+
+    params, x = {"w": normal(6)}, normal(3, 6)
+    with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=0.5), device="cpu") as step:
+        gradient = jax.grad(loss)(params, x)["w"]
+        assert float(step(x)) == pytest.approx(float(loss(params, x)), rel=1e-5)
+        numpy.testing.assert_allclose(step.params["w"], params["w"] - 0.5 * gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_integers_of_4_bits():
+    def scale(q, s, x):
+        return x @ (q.astype(jnp.float32) * s), q + jnp.int4(3), jnp.sum(q, axis=0, dtype=jnp.int32), q > 2
+
+    q = jnp.asarray(RANDOM.integers(-8, 8, (6, 5)), jnp.int4)
+    s, x = numpy.float32(0.1), normal(2, 6)
+    with weir.jax.compile(scale, q, s, x, device="cpu") as program:
+        found, expected = program(q, s, x), jax.jit(scale)(q, s, x)
+        assert [value.dtype for value in found] == [numpy.float32, numpy.int8, numpy.int32, numpy.bool_]
+        for one, other in zip(found, expected):
+            numpy.testing.assert_allclose(one.numpy(), numpy.asarray(other.astype(jnp.float32)), rtol=1e-5)
+        program(found[1], s, x)  # bytes are taken, too
+
+
 def test_unsigned_integers():
     image = RANDOM.integers(0, 256, (4, 4)).astype(numpy.uint8)
     compare(lambda x: (x + x, x // 3, x % 7, x > 200, x.astype(jnp.float32), jnp.maximum(x, 128), x >> 1), image)

@@ -12,7 +12,8 @@ from weir.arrays import Array
 from weir.building import PREDICT, Call, StepOptions, build, build_step, name_entries, telling
 from weir.graphs import Argument, ExportError, Exported, Result
 from weir.jax.exporting import (
-    export, finish, name_parameters, name_results, spell_path, to_array, to_tuple, trace,
+    export, finish, gather, get_stored_type, is_complex, list_leaves, name_parameters, name_results, spell_path, spread,
+    to_array, to_tuple, trace,
 )
 from weir.programs import Compiled, Step
 from weir.runtime import Device
@@ -110,8 +111,7 @@ class JaxStep(Step):
 def make_bind(names: Sequence[str], example: Sequence[Any], static: set[int] | frozenset = frozenset()) -> Callable:
     """Returns a function from a call to its arrays by name. It refuses other trees and other static arguments."""
     trees = [tree_util.tree_structure(argument) for argument in example]
-    leaves = [[spell_path(name, path) for path, _ in tree_util.tree_flatten_with_path(argument)[0]]
-              for name, argument in zip(names, example)]
+    leaves = [[] if i in static else list_leaves(name, argument) for i, (name, argument) in enumerate(zip(names, example))]
 
     def bind(arguments: tuple, named: dict) -> dict[str, Any]:
         places = [*arguments, *(named.pop(name) for name in names[len(arguments):] if name in named)]
@@ -126,7 +126,8 @@ def make_bind(names: Sequence[str], example: Sequence[Any], static: set[int] | f
             values, tree = tree_util.tree_flatten(argument)
             if tree != trees[i]:
                 raise TypeError(f"{name} is nested as {tree}, but the program was compiled for {trees[i]}")
-            given |= zip(leaves[i], map(to_array, values))
+            for (path, leaf), value in zip(leaves[i], values):
+                given |= spread(path, numpy.dtype(leaf.dtype), to_array(value))
         return given
 
     return bind
@@ -135,7 +136,7 @@ def make_bind(names: Sequence[str], example: Sequence[Any], static: set[int] | f
 def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     """Returns a function from results by name to the tree that the function returns."""
     def rebuild(results: dict[str, Array], given: Any) -> Any:
-        return tree_util.tree_map(lambda leaf: results[leaf.name], exported.output)
+        return tree_util.tree_map(lambda leaf: gather(leaf.name, results), exported.output)
 
     return rebuild
 
@@ -144,6 +145,11 @@ def _flatten_params(params: Any) -> dict[str, Any]:
     """Returns the arrays of parameters by their paths. Errors: ExportError."""
     found = tree_util.tree_flatten_with_path(params)[0]
     start = {spell_path("", path) or "params": numpy.asarray(to_array(leaf)) for path, leaf in found}
+    for name, leaf in start.items():
+        if is_complex(leaf.dtype):
+            raise ExportError(f"{name} is {leaf.dtype}; a step holds parameters of floats and integers: give it the two "
+                              "parts, and make complex numbers of them inside")
+        start[name] = leaf.astype(get_stored_type(leaf.dtype), copy=False)
     if len(start) != len(found):
         raise ExportError("two parameters have the same path; rename one")
     return start

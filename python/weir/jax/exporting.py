@@ -1,5 +1,6 @@
 """Exports a JAX function as a graph of linalg on tensors, with names from the paths of its arguments."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,10 +10,12 @@ import numpy
 from jax import numpy as jnp
 from jax import tree_util
 
+from weir.complexes import name_parts
 from weir.graphs import Argument, Exported, ExportError, Result, check_names, print_graph, set_attributes
 from weir.jax.rewriting import Rewriter
 from weir.stablehlo import lower
 
+NARROW = {"int2": numpy.int8, "int4": numpy.int8, "uint2": numpy.uint8, "uint4": numpy.uint8}
 PLATFORM = "tpu"  # JAX's lowering with the fewest calls of libraries and loops; nothing runs there
 
 
@@ -56,11 +59,8 @@ def trace(function: Callable, example: Sequence[Any], static: Sequence[int] = ()
     traced = jax.jit(function, static_argnums=sorted(static), keep_unused=True).trace(*example)
     leaves = []
     for place, argument in enumerate(example):
-        if place in static:
-            continue
-        for path, leaf in tree_util.tree_flatten_with_path(argument)[0]:
-            leaves.append((place, spell_path(names[place], path), jax.typeof(leaf) if not isinstance(
-                leaf, jax.ShapeDtypeStruct) else leaf))
+        if place not in static:
+            leaves += [(place, name, leaf) for name, leaf in list_leaves(names[place], argument)]
     for _, name, leaf in leaves:
         if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
             raise ExportError(f"{name} is a typed key, {leaf.dtype}, which is no array; give jax.random.key_data of it, "
@@ -73,7 +73,6 @@ def finish(
     frozen: Sequence[str] = (),
 ) -> Exported:
     """Lowers a traced function. `results`: the tree that it returns, a `Result` in place of each array."""
-    check_names(arguments)
     leaves = tree_util.tree_leaves(results)
     names = [leaf.name for leaf in leaves]
     kinds = {argument.name: argument.dtype for argument in arguments}
@@ -90,9 +89,52 @@ def finish(
     text = jax.jit(evaluate, keep_unused=True).trace(*shapes).lower(lowering_platforms=(PLATFORM,)).as_text(
         debug_info=True)
     lowered = lower(text, entry)
+    arguments = [dataclasses.replace(argument, name=name, dtype=get_stored_type(argument.dtype))
+                 for argument in arguments for name in name_parts(argument.name, is_complex(argument.dtype))]
+    check_names(arguments)
+    names = [part for name in names for part in name_parts(name, is_complex(kinds[name]))]
     set_attributes(lowered, arguments, names, frozen)
-    dtypes = {name: kind for name, kind in kinds.items() if kind.kind == "u"}
+    stored = {name: get_stored_type(kind) for name, kind in kinds.items()}
+    dtypes = {name: kind for name, kind in stored.items() if kind.kind == "u"}
     return Exported(print_graph(lowered), arguments, names, {}, {}, {}, results, dtypes)
+
+
+def is_complex(dtype: numpy.dtype) -> bool:
+    return dtype.kind == "c"
+
+
+def get_stored_type(dtype: numpy.dtype) -> numpy.dtype:
+    """Returns the type of the tensors that stand for an array: floats for complex numbers, bytes for 2 or 4 bits."""
+    if is_complex(dtype):
+        return numpy.dtype(f"f{dtype.itemsize // 2}")
+    return numpy.dtype(NARROW.get(dtype.name, dtype))
+
+
+def spread(name: str, dtype: numpy.dtype, value: Any) -> dict[str, Any]:
+    """Returns the tensors that stand for an array in a call, by name. `dtype`: the type that was compiled for."""
+    if not is_complex(dtype):
+        is_narrow = dtype.name in NARROW and getattr(value, "dtype", None) == dtype
+        return {name: numpy.asarray(value).astype(get_stored_type(dtype)) if is_narrow else value}
+    array = numpy.asarray(value)
+    if array.dtype != dtype:
+        raise TypeError(f"{name} is {array.dtype}, but the program was compiled for {dtype}")
+    return dict(zip(name_parts(name, True), (array.real.copy(), array.imag.copy())))
+
+
+def gather(name: str, results: dict[str, Any]) -> Any:
+    """Returns a result: the array of that name, or the complex numbers that two arrays stand for, which are read."""
+    if name in results:
+        return results[name]
+    real, imag = (results[part].numpy() for part in name_parts(name, True))
+    joined = numpy.empty(real.shape, numpy.result_type(real, numpy.complex64))
+    joined.real, joined.imag = real, imag
+    return joined
+
+
+def list_leaves(name: str, argument: Any) -> list[tuple[str, Any]]:
+    """Returns the names of an argument's arrays, with their shapes and types."""
+    return [(spell_path(name, path), leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf))
+            for path, leaf in tree_util.tree_flatten_with_path(argument)[0]]
 
 
 def name_parameters(function: Callable, count: int) -> list[str]:

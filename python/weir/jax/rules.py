@@ -9,7 +9,7 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 
-from weir.stablehlo import ARGSORT, ARGSORT_DESCENDING
+from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
 
 
@@ -92,7 +92,7 @@ def _combine_rows(combine: str, rows, key, updates, valid):
 
 
 def _get_limit(dtype: Any, sign: int) -> Any:
-    if jnp.issubdtype(dtype, jnp.floating):
+    if jnp.issubdtype(dtype, jnp.inexact):
         return sign * jnp.inf
     if dtype == jnp.bool_:
         return sign > 0
