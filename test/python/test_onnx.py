@@ -122,11 +122,11 @@ def test_training_updates_what_the_patterns_name():
 
 
 def test_all_operators_that_do_not_lower_are_named():
-    model = make_model("""bad (float[2, 2] x, float[1, 1, 4, 4] image, float[1, 2, 2, 2] grid) =>
-                              (float d, float[1, 1, 2, 2] s, int64[2, n] places) {
+    model = make_model("""bad (float[33, 33] x, float[5, 1, 2] steps, float[1, 6, 2] w, float[1, 6, 2] r) =>
+                              (float d, float[5, 1, 1, 2] s, int64[2, n] places) {
       [first] y = Det(x)
       d = Identity(y)
-      [second] s = GridSample(image, grid)
+      [second] s = GRU <hidden_size: int = 2, clip: float = 0.5> (steps, w, r)
       places = NonZero(x)
     }""")
     with pytest.raises(weir.onnx.ExportError, match="the size of places depends on values"):
@@ -136,7 +136,7 @@ def test_all_operators_that_do_not_lower_are_named():
         weir.onnx.export(model)
     lines = str(error.value).splitlines()
     assert lines[0] == "the model has operators without a form in linalg:"
-    assert lines[1:] == ["  Det, node first", "  GridSample, node second"]
+    assert lines[1:] == ["  Det, node first", "  GRU, node second"]
 
 
 def test_operators_of_others_and_other_types_are_refused():

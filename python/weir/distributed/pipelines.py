@@ -17,7 +17,7 @@ from weir.graphs import ExportError
 from weir.runtime import Device, Error, open_device
 from weir.torch.calls import bind
 from weir.torch.exporting import export
-from weir.torch.holes import SEED
+from weir.holes import SEED
 from weir.torch.modules import Module
 
 

@@ -7,7 +7,8 @@ from torch_mlir import ir
 from torch_mlir.dialects.torch import register_dialect
 from torch_mlir.extras.onnx_importer import Config, ModelInfo, NodeImporter
 
-from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes
+from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes, walk
+from weir.holes import FOREIGN, Hole, fill_holes, open_holes
 from weir.onnx.models import expand
 from weir.onnx.rewrites import is_wrong
 
@@ -25,7 +26,7 @@ def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
     _refuse([node for node in model.graph.node if is_wrong(node)])
     while True:
         try:
-            return _parse(run_passes(_bring_in(model), PIPELINE))
+            return _lower_once(model)
         except LoweringError as error:
             kinds = {node.name: node.op_type for node in model.graph.node}
             operators = {kinds[name] for name, _ in error.problems if name in kinds}
@@ -33,6 +34,14 @@ def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
             if expanded is None:
                 expanded = _expand_or_refuse(model, error)
         model = expanded
+
+
+def _lower_once(model: onnx.ModelProto) -> ir.Module:
+    """Returns linalg on tensors, if all operators have it as they are. Errors: LoweringError, ExportError."""
+    text, holes = _bring_in(model)
+    module = _parse(run_passes(text, PIPELINE))
+    fill_holes(module, holes)
+    return module
 
 
 def _parse(text: str) -> ir.Module:
@@ -46,8 +55,8 @@ def _parse(text: str) -> ir.Module:
     return module
 
 
-def _bring_in(model: onnx.ModelProto) -> str:
-    """Returns the text of a model in torch-mlir's torch dialect."""
+def _bring_in(model: onnx.ModelProto) -> tuple[str, list[Hole]]:
+    """Returns the text of a model in torch-mlir's torch dialect, and the operators that were taken out of it."""
     context = ir.Context()
     register_dialect(context)
     # Functions are written out by `expand`, on which the names of nodes depend.
@@ -60,7 +69,12 @@ def _bring_in(model: onnx.ModelProto) -> str:
             importer.import_all()
         except Exception as error:  # the importer's own, and KeyError for types
             raise ExportError(f"torch-mlir does not read the model: {str(error).strip() or repr(error)}") from None
-    return module.operation.get_asm(enable_debug_info=True)
+    with context:
+        for op in walk(module.operation):
+            if op.name == FOREIGN and ir.StringAttr(op.attributes["name"]).value.endswith("onnx.BitCast"):
+                op.attributes["name"] = ir.StringAttr.get("torch.weir.bitcast")
+    holes = open_holes(module)
+    return module.operation.get_asm(enable_debug_info=True), holes
 
 
 def _expand_or_refuse(model: onnx.ModelProto, error: LoweringError) -> onnx.ModelProto:
@@ -95,7 +109,7 @@ def _find_refused(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 def _lowers(model: onnx.ModelProto) -> bool:
     try:
-        _parse(run_passes(_bring_in(model), PIPELINE))
+        _lower_once(model)
     except (LoweringError, ExportError):
         return False
     return True

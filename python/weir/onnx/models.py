@@ -13,7 +13,7 @@ from onnx import numpy_helper, shape_inference
 from weir.graphs import ExportError
 from weir.onnx.functions import has_function, write_function
 from weir.onnx.references import run_node
-from weir.onnx.rewrites import EXPANDED, rewrite
+from weir.onnx.rewrites import EXPANDED, has_rule, rewrite
 from weir.onnx.writing import DOMAINS, Writer, rename_values, walk_nodes
 
 OPSET = 13  # older models are converted to this one; torch-mlir's importer lacks operators of those before
@@ -75,6 +75,7 @@ def specialize(
     for name, value in constants.items():
         tensor = numpy_helper.from_array(numpy.asarray(value), name)
         model.graph.initializer.append(tensor)
+    model.ir_version = max(model.ir_version, 4)  # in which initializers are no inputs
     given = {tensor.name for tensor in model.graph.initializer}
     for value in [value for value in model.graph.input if value.name in given]:
         model.graph.input.remove(value)
@@ -225,11 +226,14 @@ def _check_types(values: Sequence[onnx.ValueInfoProto]) -> None:
 def _convert(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns the model in a version that torch-mlir's importer knows. Errors: ExportError."""
     own = {function.domain for function in model.functions}
-    if foreign := [node for node in walk_nodes(model.graph)
-                   if node.domain not in DOMAINS and node.domain not in own and not has_function(model, node)]:
+    if foreign := [node for node in walk_nodes(model.graph) if node.domain not in DOMAINS and node.domain not in own
+                   and not has_rule(node) and not has_function(model, node)]:
         nodes = [f"{node.name or node.op_type} ({node.domain}.{node.op_type})" for node in foreign]
         raise ExportError(f"operators that are not ONNX's own: {', '.join(nodes)}")
-    version = next((opset.version for opset in model.opset_import if opset.domain in DOMAINS), OPSET)
+    version = next((opset.version for opset in model.opset_import if opset.domain in DOMAINS), None)
+    if version is None:  # a model of other domains' operators, which become ONNX's own
+        model.opset_import.append(onnx.helper.make_opsetid("", OPSET))
+        return model
     if version >= OPSET:
         return model
     shapes = [get_shape(value) for value in model.graph.input]

@@ -1,9 +1,10 @@
-"""Writes ONNX's LSTM, GRU and RNN step by step, where torch-mlir lacks a direction or leaves peepholes out."""
+"""Writes ONNX's LSTM, GRU and RNN step by step, where torch-mlir lacks a direction, peepholes or lengths."""
 
 import numpy
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 
-from weir.onnx.writing import Writer
+from weir.onnx.writing import Value, Writer
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 ACTIVATIONS = {"LSTM": [b"Sigmoid", b"Tanh", b"Tanh"], "GRU": [b"Sigmoid", b"Tanh"], "RNN": [b"Tanh"]}
@@ -11,13 +12,21 @@ KNOWN = {b"Sigmoid", b"Tanh", b"Relu"}
 MAX_STEPS = 512
 
 
+def is_plain(node: onnx.NodeProto) -> bool:
+    """Whether torch-mlir lowers a recurrent operator to ONNX's values: it leaves out what this asks for."""
+    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    kind, present = node.op_type, [bool(name) for name in node.input]
+    has_more = any(present[4:5] + present[7:8])  # lengths, peepholes
+    return not has_more and not any(given.get(name) for name in ("clip", "input_forget")) and \
+        given.get("direction", b"forward") == b"forward" and \
+        given.get("activations", ACTIVATIONS[kind]) == ACTIVATIONS[kind]
+
+
 def unroll(writer: Writer) -> bool:
-    """Writes a recurrent operator that is not plainly forward. Returns whether it did."""
+    """Writes a recurrent operator that is not plain. Returns whether it did."""
     kind = writer.node.op_type
     direction = writer.attribute("direction", b"forward")
-    if direction == b"forward" and not (kind == "LSTM" and writer.has(7)):
-        return False
-    if writer.has(4) or writer.attribute("clip", 0.0) or writer.attribute("input_forget", 0):
+    if is_plain(writer.node) or writer.attribute("clip", 0.0) or writer.attribute("input_forget", 0):
         return False
     count = 2 if direction == b"bidirectional" else 1
     activations = writer.attribute("activations", ACTIVATIONS[kind] * count)
@@ -60,6 +69,7 @@ class _Cell:
         batch = writer.shape(0)[0 if is_batch_first else 1]
         zero = writer.constant(numpy.zeros((batch, self._size)), numpy.float32)
         self._h, self._c = (take(place, 1 if is_batch_first else 0) if writer.has(place) else zero for place in (5, 6))
+        self._lengths = writer.operand(4).cast(TensorProto.INT64).reshape(batch, 1) if writer.has(4) else None
         self._peepholes = []
         if self._kind == "LSTM" and writer.has(7):
             whole = take(7)
@@ -72,8 +82,15 @@ class _Cell:
         states = {}
         for step in order:
             given = add("Gather", inputs, self._writer.constant(step), axis=0)
+            h, c = self._h, self._c
             {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self._kind](given)
             states[step] = self._h
+            if self._lengths is not None:  # behind its end a sequence keeps its state, and has zeros
+                inside = self._lengths > step
+                new_h, new_c = (Value(self._writer, name, TensorProto.FLOAT) for name in (self._h, self._c))
+                self._h, self._c = (inside.choose(new, Value(self._writer, old, TensorProto.FLOAT)).name
+                                    for new, old in ((new_h, h), (new_c, c)))
+                states[step] = inside.choose(new_h, 0).name
         return states, self._h, self._c
 
     def _cut(self, x: str, start: int, end: int, axis: int) -> str:

@@ -6,11 +6,16 @@ import numpy
 import onnx
 from onnx import TensorProto, helper
 
+from weir.onnx import learned, updates
+from weir.onnx.columns import join_columns
+from weir.onnx.determinants import eliminate
 from weir.onnx.loops import is_counted, unroll_loop, unroll_scan
-from weir.onnx.recurrences import unroll
+from weir.onnx.recurrences import is_plain, unroll
 from weir.onnx.resizing import resize
+from weir.onnx.sampling import convolve_deformed, pool_regions, sample_grid
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
-from weir.onnx.spectra import transform
+from weir.onnx.spectra import transform, transform_frames
+from weir.onnx.windows import average, convolve_integers, unpool
 from weir.onnx.writing import DOMAINS, Writer
 
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
@@ -19,20 +24,30 @@ EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 
 def is_wrong(node: onnx.NodeProto) -> bool:
-    """Whether torch-mlir lowers a node to other values than ONNX's: it leaves out peepholes, and a loop's condition."""
+    """Whether torch-mlir lowers a node to other values than ONNX's, or has no such domain."""
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "AveragePool":  # windows that dilations lead over the end
         return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
     if node.op_type == "Loop":
         return not is_counted(node)
-    return node.op_type in ("Det", "GridSample") or (
-        node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
+    if node.op_type in ("GRU", "LSTM", "RNN"):
+        return not is_plain(node)
+    return node.domain not in DOMAINS or node.op_type in ("Det", "GridSample")
 
 
 def rewrite(writer: Writer) -> bool:
     """Writes a node by its rule. Returns whether there is one for it."""
-    rule = RULES.get(writer.node.op_type)
-    return rule is not None and writer.node.domain in DOMAINS and rule(writer)
+    rule = _find_rule(writer.node)
+    return rule is not None and rule(writer)
+
+
+def has_rule(node: onnx.NodeProto) -> bool:
+    """Whether there is a rule for a node's operator, for some operands at least."""
+    return _find_rule(node) is not None
+
+
+def _find_rule(node: onnx.NodeProto) -> Callable[[Writer], bool] | None:
+    return RULES.get(node.op_type) if node.domain in DOMAINS else FOREIGN_RULES.get((node.domain, node.op_type))
 
 
 def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
@@ -74,6 +89,15 @@ def _shift(writer: Writer) -> bool:
         return True
     shifted = writer.add("BitShift", x, writer.add("Where", far, zero, y), direction=direction)
     writer.add("Where", far, zero, shifted, result=writer.node.output[0])
+    return True
+
+
+def _reinterpret(writer: Writer) -> bool:
+    """Casts from and to booleans, which are 0 and 1; `weir.onnx.lowering` has an op for the others."""
+    kind = writer.kind(writer.node.output[0])
+    if TensorProto.BOOL not in (kind, writer.kind(writer.node.input[0])):
+        return False
+    writer.operand(0).cast(kind).finish()
     return True
 
 
@@ -276,24 +300,34 @@ def _move_blocks(to_space: bool) -> Callable[[Writer], bool]:
 
 
 RULES: dict[str, Callable[[Writer], bool]] = {
+    "AveragePool": average,
+    "BitCast": _reinterpret,
     "BitShift": _shift,
+    "Col2Im": join_columns,
     "DFT": transform,
+    "DeformConv": convolve_deformed,
     "DepthToSpace": _move_blocks(to_space=True),
+    "ConvInteger": convolve_integers,
     "ConvTranspose": _convolve_groups,
     "CumProd": _cumulate("ReduceProd", 1),
     "CumSum": _cumulate("ReduceSum", 0),
     "DequantizeLinear": _dequantize,
+    "Det": eliminate,
     "GRU": unroll,
+    "GridSample": sample_grid,
     "LSTM": unroll,
     "Loop": unroll_loop,
     "LpNormalization": _normalize,
     "MatMul": _multiply,
+    "MaxUnpool": unpool,
     "Pad": _wrap,
     "QLinearMatMul": _multiply_quantized,
     "QuantizeLinear": _quantize,
     "RNN": unroll,
     "Resize": resize,
     "ReverseSequence": _reverse,
+    "RoiAlign": pool_regions,
+    "STFT": transform_frames,
     "Scan": unroll_scan,
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
@@ -303,3 +337,6 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "TensorScatter": scatter_tensor,
     "TopK": top_k,
 }
+
+# Those of operators outside of ONNX's own domain.
+FOREIGN_RULES: dict[tuple[str, str], Callable[[Writer], bool]] = learned.RULES | updates.RULES

@@ -1,4 +1,4 @@
-"""Writes ONNX's DFT as products with constant matrices of cosines and sines."""
+"""Writes ONNX's DFT and STFT as products with constant matrices of cosines and sines."""
 
 import numpy
 from onnx import TensorProto
@@ -56,6 +56,28 @@ def transform(writer: Writer) -> bool:
     spread = [writer.add("Unsqueeze", writer.add("Transpose", part, perm=back), last) for part in parts]
     whole = writer.add("Concat", *spread, axis=-1)
     writer.add("Cast", whole, to=kind, result=writer.node.output[0])
+    return True
+
+
+def transform_frames(writer: Writer) -> bool:
+    """Writes an STFT as the DFT of each frame. Returns whether it did."""
+    shape, x, step = writer.shape(0), writer.operand(0), writer.number(1)
+    length = writer.number(3) if writer.has(3) else writer.shape(2)[0] if writer.has(2) else None
+    if step is None or length is None or step < 1 or not 0 < length <= shape[1]:
+        return False
+    count = (shape[1] - length) // step + 1
+    places = writer.constant(numpy.arange(count)[:, None] * step + numpy.arange(length)[None])
+    x = x.reshape(*shape[:2], 1) if len(shape) == 2 else x
+    frames = x.apply("Gather", places, axis=1)
+    if writer.has(2):
+        frames = frames * writer.operand(2).reshape(-1, 1)
+    onesided = writer.attribute("onesided", 1)
+    if writer.opset >= 20:
+        made = frames.apply("DFT", "", writer.constant(2), onesided=onesided)
+    else:
+        made = frames.apply("DFT", axis=2, onesided=onesided)
+    made.finish()
+    writer.forget_shape()  # without `onesided` it is that of a whole spectrum
     return True
 
 

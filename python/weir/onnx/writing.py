@@ -1,11 +1,11 @@
 """Writes nodes of ONNX in place of one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 
 DOMAINS = ("", "ai.onnx")  # of ONNX's own operators
@@ -72,6 +72,14 @@ class Writer:
         name = self.node.input[place]
         return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
 
+    def forget_shape(self) -> None:
+        """Has the shape of the node's result inferred again, for operators that ONNX infers wrongly."""
+        self._values[self.node.output[0]].type.tensor_type.ClearField("shape")
+
+    def operand(self, place: int) -> "Value":
+        """Returns an operand for arithmetic."""
+        return Value(self, self.node.input[place], self.kind(self.node.input[place]))
+
     @property
     def opset(self) -> int:
         """The version of ONNX's operators."""
@@ -86,6 +94,98 @@ class Writer:
         """Returns an attribute of the node."""
         found = [one for one in self.node.attribute if one.name == name]
         return helper.get_attribute_value(found[0]) if found else default
+
+
+class Value:
+    """A value with Python's arithmetic, which adds nodes to a writer. Numbers become constants of its type.
+
+    `kind`: the type of its elements, as ONNX numbers them.
+    """
+
+    def __init__(self, writer: Writer, name: str, kind: int):
+        self.writer, self.name, self.kind = writer, name, kind
+
+    def __add__(self, other: "Value | float") -> "Value":
+        return self._join("Add", other)
+
+    def __sub__(self, other: "Value | float") -> "Value":
+        return self._join("Sub", other)
+
+    def __rsub__(self, other: float) -> "Value":
+        return self._spell(other) - self
+
+    def __mul__(self, other: "Value | float") -> "Value":
+        return self._join("Mul", other)
+
+    def __truediv__(self, other: "Value | float") -> "Value":
+        return self._join("Div", other)
+
+    def __pow__(self, other: "Value | float") -> "Value":
+        return self._join("Pow", other)
+
+    def __rpow__(self, other: float) -> "Value":
+        return self._spell(other) ** self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __and__(self, other: "Value") -> "Value":
+        return self._join("And", other)
+
+    def __or__(self, other: "Value") -> "Value":
+        return self._join("Or", other)
+
+    def __invert__(self) -> "Value":
+        return self.apply("Not")
+
+    def __lt__(self, other: "Value | float") -> "Value":
+        return self._join("Less", other, TensorProto.BOOL)
+
+    def __gt__(self, other: "Value | float") -> "Value":
+        return self._join("Greater", other, TensorProto.BOOL)
+
+    def equal(self, other: "Value | float") -> "Value":
+        """Returns where both are equal."""
+        return self._join("Equal", other, TensorProto.BOOL)
+
+    def choose(self, yes: "Value | float", no: "Value | float") -> "Value":
+        """Returns the elements of `yes` where this is true, or else those of `no`, one of which is a value."""
+        typed = yes if isinstance(yes, Value) else no
+        name = self.writer.add("Where", self.name, typed._spell(yes).name, typed._spell(no).name)
+        return Value(self.writer, name, typed.kind)
+
+    def apply(self, operator: str, *operands: str, **attributes: Any) -> "Value":
+        """Returns the result of an operator that keeps the type."""
+        return Value(self.writer, self.writer.add(operator, self.name, *operands, **attributes), self.kind)
+
+    def cast(self, kind: int) -> "Value":
+        """Returns the elements in another type."""
+        if kind == self.kind:
+            return self
+        return Value(self.writer, self.writer.add("Cast", self.name, to=kind), kind)
+
+    def reshape(self, *shape: int) -> "Value":
+        """Returns the elements, in their order, in another shape."""
+        return self.apply("Reshape", self.writer.constant(shape))
+
+    def reduce(self, operator: str, axes: Sequence[int]) -> "Value":
+        """Returns a reduction over axes, which go."""
+        if operator == "ReduceSum" or self.writer.opset >= 18:
+            return self.apply(operator, self.writer.constant(axes), keepdims=0)
+        return self.apply(operator, axes=axes, keepdims=0)
+
+    def finish(self, place: int = 0) -> None:
+        """Makes this a result of the node that the writer replaces, if that has it."""
+        if place < len(self.writer.node.output) and self.writer.node.output[place]:
+            self.writer.add("Identity", self.name, result=self.writer.node.output[place])
+
+    def _join(self, operator: str, other: "Value | float", kind: int | None = None) -> "Value":
+        name = self.writer.add(operator, self.name, self._spell(other).name)
+        return Value(self.writer, name, kind or self.kind)
+
+    def _spell(self, other: "Value | float") -> "Value":
+        if isinstance(other, Value):
+            return other
+        return Value(self.writer, self.writer.constant(other, helper.tensor_dtype_to_np_dtype(self.kind)), self.kind)
 
 
 def walk_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

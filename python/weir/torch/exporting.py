@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from weir.graphs import Argument, Exported, ExportError, check_names, print_graph, set_attributes
-from weir.torch.holes import SEED, STEP
+from weir.holes import SEED, STEP
 from weir.torch.lowering import lower
 from weir.torch.tracing import Tracing, check_random
 

@@ -14,7 +14,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from torch_mlir.passmanager import PassManager
 
 from weir.graphs import ExportError, collect_errors, find_foreign
-from weir.torch.holes import fill_holes, open_holes
+from weir.holes import fill_holes, open_holes
 from weir.torch.loops import WHILE, carry_all
 from weir.torch.operators import argsort, stop_gradient, uniform
 from weir.torch.places import find_place, list_calls, refuse

@@ -17,7 +17,7 @@ from weir.execution import Execution
 from weir.graphs import Exported, ExportError
 from weir.runtime import Device, open_device
 from weir.torch.exporting import export
-from weir.torch.holes import SEED, STEP
+from weir.holes import SEED, STEP
 
 
 class Module(nn.Module):

@@ -1,6 +1,6 @@
 """Operators of Weir's graph level that PyTorch has no functional form of, and random operators made of them.
 
-They pass through torch.export and torch-mlir unknown, and become ops of Weir's graph level: `weir.torch.holes`.
+They pass through torch.export and torch-mlir unknown, and become ops of Weir's graph level: `weir.holes`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Carries Weir's own operators through torch-mlir's lowering, which does not know them.
+"""Carries operators through torch-mlir's lowering that it does not know: Weir's own, and bit casts.
 
 Before it, each result of such an operator becomes an argument of the function, a hole, and each operand a result.
 Behind it, where all is linalg on tensors, an op of Weir's graph level takes the hole's place.
@@ -11,7 +11,7 @@ from torch_mlir import ir
 
 SEED, STEP = "random.seed", "random.step"
 FOREIGN = "torch.operator"
-OPS = {"weir.argsort": "norm.argsort", "weir.stop_gradient": "autodiff.stop_gradient"}
+OPS = {"weir.argsort": "norm.argsort", "weir.bitcast": "arith.bitcast", "weir.stop_gradient": "autodiff.stop_gradient"}
 
 
 UNIFORM = "weir.uniform"
@@ -76,6 +76,9 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                 attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.numbers[0])}
             else:
                 name, operands = OPS[hole.name], [old.operands[next(tensors)]]
+                if name == "arith.bitcast" and operands[0].type == argument.type:  # of integers that differ in sign
+                    argument.replace_all_uses_with(operands[0])
+                    continue
                 if hole.name == "weir.argsort" and hole.numbers[0]:
                     attributes = {"descending": ir.UnitAttr.get()}
             op = ir.Operation.create(
