@@ -98,7 +98,7 @@ class Floats:
     def is_negative(self) -> "Floats":
         """Whether the sign is that of -1, also of zeros."""
         word = ir.IntegerType.get_signless(self.limits.bits)
-        bits = hlo.make("bitcast_convert", hlo.retype(self.value, word), self.value)
+        bits = hlo.make("bitcast_convert", hlo.retype(self.value, word), hlo.stop_gradient(self.value))
         return Floats(hlo.compare("LT", bits, hlo.write_integer(bits.type, 0)))
 
     def is_finite(self) -> "Floats":
@@ -106,6 +106,10 @@ class Floats:
 
     def is_infinite(self) -> "Floats":
         return abs(self).equals(math.inf)
+
+    def flip(self, condition: "Floats") -> "Floats":
+        """Returns the negative where the condition holds. Unlike `abs` it has a slope at 0, for gradients."""
+        return choose(condition, -self, self)
 
     def with_sign(self, other: "Floats") -> "Floats":
         """Returns the absolute value with another number's sign."""
@@ -167,7 +171,9 @@ def _order(z: Complex) -> tuple[Floats, Floats, Floats]:
 def _measure(z: Complex) -> tuple[Floats, Floats]:
     """Returns the larger part p without its sign, and r such that |z| = p sqrt(1 + r^2) and r <= 1."""
     _, p, q = _order(z)
-    return p, choose(p.equals(q), p.fill(1), q / p)  # equal zeros and infinities have no quotient
+    is_zero, is_infinite = p.equals(0), p.equals(math.inf)  # equal ones have no quotient, and no gradient by it
+    quotient = q / choose(is_zero | is_infinite, p.fill(1), p)
+    return p, choose(is_zero, q, choose(is_infinite, p.fill(0), quotient))
 
 
 def _root(x: Floats) -> Floats:
@@ -222,14 +228,13 @@ def root(z: Complex) -> Complex:
     factor = choose(is_small, size.fill(2.0 ** (2 * half)), choose(is_large, size.fill(0.25), 1))
     x, y = z.real * factor, z.imag * factor
     p, r = _measure(Complex(x, y))
-    t = _root(abs(x) * 0.5 + p * (_root(r * r + 1) * 0.5))
-    u = choose(t.equals(0), t, abs(y) * 0.5 / t)
-    right = x >= 0.0
+    left = ~(x >= 0.0)
+    t = _root(x.flip(left) * 0.5 + p * (_root(r * r + 1) * 0.5))
+    u = choose(t.equals(0), y, y * 0.5 / t)
     back = choose(is_small, t.fill(2.0 ** -half), choose(is_large, t.fill(2), 1))
     tall = z.imag.is_infinite()
-    real = choose(tall, t.fill(math.inf), choose(right, t, u) * back)
-    imag = choose(tall, t.fill(math.inf), choose(right, u, t) * back)
-    return Complex(real, imag.with_sign(z.imag))
+    real = choose(tall, t.fill(math.inf), choose(left, abs(u), t) * back)
+    return Complex(real, choose(tall, y, choose(left, t.with_sign(y), u) * back))
 
 
 def inverse_root(z: Complex) -> Complex:
@@ -299,7 +304,7 @@ def _exponential(x: Floats, y: Floats, is_less: bool = False) -> Complex:
         small = x.call("exponential_minus_one") * c - t * t * 2
     real = choose(is_large, half * c * half, small)
     imag = choose(is_large, half * s * half, e * s)
-    imag = choose(y.equals(0), y, imag)
+    imag = choose(y.equals(0) & is_large, y, imag)
     nothing = x.equals(-math.inf) & is_open
     real = choose(x.equals(math.inf) & is_open, e, choose(nothing, e.fill(-1.0 if is_less else 0.0), real))
     return Complex(real, choose(nothing, e.fill(0), imag))
@@ -327,13 +332,13 @@ def _wave(y: Floats, c: Floats, s: Floats) -> tuple[Floats, Floats]:
 def sine(z: Complex) -> Complex:
     x, y = z
     real, imag = _wave(y, x.call("sine"), x.call("cosine"))
-    return Complex(choose(x.equals(0), x, real), choose(y.equals(0) & ~x.is_finite(), y, imag))
+    return Complex(choose(x.equals(0) & y.is_infinite(), x, real), choose(y.equals(0) & ~x.is_finite(), y, imag))
 
 
 def cosine(z: Complex) -> Complex:
     x, y = z
     real, imag = _wave(y, x.call("cosine"), x.call("sine"))
-    return Complex(real, -choose(x.equals(0), choose(y.is_negative(), -x, x), imag))
+    return Complex(real, -choose(x.equals(0) & y.is_infinite(), x.flip(y.is_negative()), imag))
 
 
 def hyperbolic_sine(z: Complex) -> Complex:
@@ -356,8 +361,7 @@ def hyperbolic_tangent(z: Complex) -> Complex:
     real = choose(is_large, choose(x < 0.0, x.fill(-1), 1), h * _root(h * h + 1) / down)
     tail = s * c * 4 * (size * -2).call("exponential")
     tail = choose(x.is_infinite() & ~y.is_finite(), y.fill(0), tail)
-    imag = choose(y.equals(0), y, choose(is_large, tail, s * c / down))
-    return Complex(real, imag)
+    return Complex(real, choose(is_large, tail, s * c / down))
 
 
 def tangent(z: Complex) -> Complex:
@@ -466,12 +470,13 @@ def area_tangent(z: Complex) -> Complex:
     x, y = z
     is_large = _is_large(z)
     a, b = choose(is_large, x.fill(0), x), choose(is_large, y.fill(0), y)
-    size = abs(a)
+    is_negative = x.is_negative()
+    size = a.flip(is_negative)
     near = size * 4 / ((-size + 1) * (-size + 1) + b * b)
     pole = (abs(b) * 0.5).call("log") * -0.5  # whose square may be 0
     real = choose(size.equals(1) & (abs(b) < float(x.limits.eps)), pole, near.call("log_plus_one") * 0.25)
-    far = choose(x.is_infinite() | y.is_infinite(), x.fill(0), invert(z).real)
-    real = choose(is_large, far, real).with_sign(x)
+    far = choose(x.is_infinite() | y.is_infinite(), x.fill(0).flip(is_negative), invert(z).real)
+    real = choose(is_large, far, real.flip(is_negative))
     imag = _angle(b * 2, (-size + 1) * (size + 1) - b * b) * 0.5
     return Complex(real, choose(is_large, x.fill(math.pi / 2).with_sign(y), imag))
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from torch_mlir import ir
 
+STOP_GRADIENT = "weir.stop_gradient"  # the target of a custom call
+
 
 def make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     return ir.Operation.create(f"stablehlo.{name}", [kind], list(operands), attributes).results[0]
@@ -91,3 +93,7 @@ def concatenate(values: Sequence[ir.Value], d: int) -> ir.Value:
     sizes[d] = sum(get_sizes(value)[d] for value in values)
     return make("concatenate", resize(values[0], sizes), *values,
                 dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), d))
+
+
+def stop_gradient(value: ir.Value) -> ir.Value:
+    return make("custom_call", value.type, value, call_target_name=ir.StringAttr.get(STOP_GRADIENT))

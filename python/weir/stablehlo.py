@@ -10,14 +10,14 @@ from weir.branches import write_loops
 from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
 from weir.graphs import ExportError, LoweringError, find_foreign, list_values, run_passes, set_names, walk
+from weir.hlo import STOP_GRADIENT
 from weir.narrow import widen
 from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = "builtin.module(stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce)"
-# The targets of custom calls.
-STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"
+THREEFRY = "weir.threefry2x32"  # the target of a custom call
 # Operations of the dialect chlo that torch-mlir does not lower, and Weir has.
 MATH = {
     "chlo.acos": "math.acos", "chlo.acosh": "math.acosh", "chlo.asin": "math.asin", "chlo.asinh": "math.asinh",

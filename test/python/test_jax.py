@@ -318,14 +318,25 @@ def test_complex_numbers():
 
 
 def test_gradients_through_complex_numbers_are_weirs():
-    def loss(params, x):
-        return jnp.mean(jnp.abs(jnp.fft.rfft(x * params["w"])) ** 2 * 0.1)
+    functions = (jnp.sqrt, jnp.exp, jnp.log, jnp.sin, jnp.cos, jnp.tanh, jnp.tan, jnp.expm1, jnp.log1p, jnp.arctanh,
+                 jnp.arcsin, jnp.arctan, jnp.square, jnp.abs, lax.rsqrt, lax.logistic,
+                 lambda z: (2 + 1j) / z, lambda z: z / (z + 1), lambda z: z ** (1.5 - 0.5j), lambda z: lax.stop_gradient(z) * z)
 
-    params, x = {"w": normal(6)}, normal(3, 6)
-    with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=0.5), device="cpu") as step:
-        gradient = jax.grad(loss)(params, x)["w"]
-        assert float(step(x)) == pytest.approx(float(loss(params, x)), rel=1e-5)
-        numpy.testing.assert_allclose(step.params["w"], params["w"] - 0.5 * gradient, rtol=1e-4, atol=1e-5)
+    def loss(params, weights):
+        z = lax.complex(params["x"], params["y"])
+        parts = [jnp.sum(jnp.real(function(row) * weights)) for function, row in zip(functions, z, strict=True)]
+        return sum(parts) + jnp.mean(jnp.abs(jnp.fft.rfft(params["x"])) ** 2)
+
+    # On both axes, where a formula by absolute values has no slope, on diagonals, and inside of the circle and outside.
+    x = numpy.array([0.25, 0.0, 1.0, 0.0, -0.5, 0.5, -0.75, 1.5], numpy.float32)
+    y = numpy.array([0.0, 0.75, 1.0, -1.5, 0.5, -0.5, 0.25, -0.125], numpy.float32)
+    params = {"x": numpy.tile(x, (len(functions), 1)), "y": numpy.tile(y, (len(functions), 1))}
+    weights = (normal(8) + 1j * normal(8)).astype(numpy.complex64)
+    with weir.jax.compile_step(loss, params, weights, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:
+        expected = jax.grad(loss)(params, weights)
+        assert float(step(weights)) == pytest.approx(float(loss(params, weights)), rel=1e-5)
+        for name, value in params.items():
+            numpy.testing.assert_allclose(value - step.params[name], expected[name], rtol=1e-3, atol=1e-4)
 
 
 def test_integers_of_4_bits():

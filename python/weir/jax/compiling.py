@@ -184,7 +184,7 @@ def _export_step(loss: Callable, params: Any, example: Sequence[Any], start: dic
     exported = finish(traced, arguments, (first, rest) if has_aux else first, "main", differentiated=True,
                       frozen=frozen)
     output = rest if has_aux else first
-    return Exported(exported.text, arguments, exported.results, {}, start, {}, output, exported.dtypes)
+    return Exported(exported.text, exported.arguments, exported.results, {}, start, {}, output, exported.dtypes)
 
 
 def _make_predict(function: Callable, params: Any, inputs: Sequence[Any], start: dict) -> Call:

@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from weir.graphs import ExportError
 from weir.jax.rules import RULES
-from weir.stablehlo import STOP_GRADIENT
+from weir.hlo import STOP_GRADIENT
 
 source_info_util.register_exclusion(str(pathlib.Path(__file__).parent))  # no line of this package is the user's
 MAX_UNROLLED = 8  # trips of a loop; the compiler writes out longer ones where that is better than a loop
@@ -144,6 +144,8 @@ class Rewriter:
 
 
 def _stop_gradient(x: jax.Array) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return lax.complex(_stop_gradient(x.real), _stop_gradient(x.imag))
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x
     return jax.ffi.ffi_call(STOP_GRADIENT, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)

@@ -125,6 +125,8 @@ def _order(keys: Sequence[jax.Array], count: int | None = None, descending: bool
 
 def _to_signed(key: jax.Array) -> jax.Array:
     """Returns signed integers in the order of unsigned ones, and other keys as they are."""
+    if key.dtype in (jnp.int2, jnp.int4, jnp.uint2, jnp.uint4):
+        return key.astype(jnp.int8)
     if not jnp.issubdtype(key.dtype, jnp.unsignedinteger):
         return key
     signed = jnp.dtype(f"int{8 * key.dtype.itemsize}")
@@ -177,6 +179,18 @@ def multiply(left: jax.Array, right: jax.Array, *, precision: Any, **parameters:
     return lax.dot_general_p.bind(left, right, precision=precision, **parameters)
 
 
+def wave(function: Any, x: jax.Array, **parameters: Any) -> jax.Array:
+    """Writes the sine or cosine of complex numbers. JAX's own chooses a constant on an axis, which has no gradient."""
+    if not jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return function.bind(x, **parameters)
+    a, b = x.real, x.imag
+    large, small = jnp.cosh(b), jnp.sinh(b)
+    is_lost = (a == 0) & jnp.isinf(large)  # 0 times infinity
+    if function is lax.sin_p:
+        return lax.complex(jnp.where(is_lost, a, jnp.sin(a) * large), jnp.cos(a) * small)
+    return lax.complex(jnp.cos(a) * large, -jnp.where(is_lost, a, jnp.sin(a) * small))
+
+
 def _bind(function: Callable, *first: Any) -> Callable:
     return lambda *operands, **parameters: function(*first, *operands, **parameters)
 
@@ -200,4 +214,6 @@ RULES: dict[str, Callable] = {
     "cumlogsumexp": _bind(cumulate, lambda dtype: -jnp.inf, jax.nn.logsumexp),
     "select_and_scatter_add": select_and_scatter_add,
     "square": lambda x: x * x,
+    "sin": _bind(wave, lax.sin_p),
+    "cos": _bind(wave, lax.cos_p),
 }
