@@ -29,8 +29,8 @@ struct Given {
 
 /// A function between two exchanges, in terms of the whole one.
 struct Section {
-  llvm::SetVector<Value> taken;  ///< values that it reads and does not make
-  DenseSet<Value> donated;       ///< of these
+  llvm::SetVector<Value> taken;   ///< values that it reads and does not make
+  DenseSet<Value> donated;        ///< of these
   DenseSet<Operation *> repeated; ///< ops that other sections have, too
   SmallVector<Given> given;
 };
@@ -205,8 +205,7 @@ void Cutter::donate() {
   for (size_t index = 0; index < sections.size(); ++index)
     for (Value value : sections[index].taken) {
       auto argument = dyn_cast<BlockArgument>(value);
-      bool mayBe =
-          !argument || whole.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
+      bool mayBe = !argument || whole.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
       if (mayBe && findLastReader(value) == index)
         sections[index].donated.insert(value);
     }

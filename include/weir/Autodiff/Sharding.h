@@ -52,7 +52,8 @@ llvm::LogicalResult verifyShardedResults(mlir::func::FuncOp function);
 /// on, functions between which ranks exchange values. Then no collective, grid or `weir.sharded` is
 /// left. docs/distributed.md says what sections take and give.
 ///
-/// Errors: those of `verifyShardedResults`, of all functions; a diagnostic where a section's name is
+/// Errors: those of `verifyShardedResults`, of all functions; a diagnostic where a section's name
+/// is
 ///         taken, or would hand a value on that is no tensor.
 llvm::LogicalResult cutCollectives(mlir::ModuleOp module);
 
