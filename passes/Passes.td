@@ -507,16 +507,25 @@ def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
   let summary = "Splits a joint backward into forward, input pass and weight pass.";
   let description = [{
     For pipeline schedules that run the weight pass later. docs/gradients.md says more.
+    Functions with collectives between ranks are cut, too, into the sections between
+    exchanges: docs/distributed.md says more.
 
     Needs: weir-differentiate. A function F.split has forward and backward of F, with its
-    total cotangents marked by `autodiff.total`.
+    total cotangents marked by `autodiff.total`. Collectives are at the top of functions.
 
     Gives: F.forward, F.backward_input and F.backward_weight in place of F.split. Each op runs
-    in one of them; tensors that a later one reads are results of an earlier one.
+    in one of them; tensors that a later one reads are results of an earlier one. F.section.0,
+    F.section.1 and so on in place of a function F with collectives. Section n + 1 runs when
+    the ranks have exchanged what section n gives as `sent.<number>.<collective>`, with the
+    dimension behind it where there is one; the result is its argument `received.<number>`.
+    Other values for later sections are `kept.<number>`, donated to the last reader; constants
+    and reshapes are repeated. The next value of a donated argument comes from the last
+    section that reads the argument. No op of `shard`, and no `weir.sharded`.
 
-    Never: computes a total cotangent of an activation in the weight pass.
+    Never: computes a total cotangent of an activation in the weight pass. Accepts a result
+    without `weir.sharded` that may differ by rank.
 
-    Cost: linear in ops.
+    Cost: linear in ops, and in sections times arguments.
 
     Example:
     ```mlir

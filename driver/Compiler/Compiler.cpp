@@ -20,6 +20,7 @@
 #include "passes/placed/Curve.h"
 #include "weir/Artifact/FileKind.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Sharding.h"
 #include "weir/Autodiff/Training.h"
 #include "weir/Kernels/Inline.h"
 #include "weir/Target/Bundle.h"
@@ -502,6 +503,10 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
   auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
   if (!function)
     throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
+  if (hasCollectives(function))
+    throw CompileError({graph.where + ": function '" + entry +
+                        "' exchanges values with other ranks, and here is one; check the functions "
+                        "between its collectives"});
   if (!graph.module->lookupSymbol(entry + ".vjp")) {
     autodiff::unfreeze(function); // differences are taken by all arguments
     if (failed(autodiff::addVjpEntry(function)))

@@ -13,16 +13,16 @@ BYTES = 256
 class Block(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
-        self.heads = heads
+        self.heads, self.size = heads, width // heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
-        rows, length, width = x.shape
-        parts = self.qkv(self.norm1(x)).view(rows, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        rows, length, _ = x.shape
+        parts = self.qkv(self.norm1(x)).view(rows, length, 3, self.heads, self.size).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(rows, length, width))
+        x = x + self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 

@@ -4,6 +4,7 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Schedule/Schedule.h"
+#include "weir/Autodiff/Sharding.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -114,7 +115,8 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
 
   // Arguments stay what they are. Donation is not copied: it belongs to the new entry.
   for (unsigned index = 0; index < own; ++index)
-    for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName, frozenAttrName})
+    for (StringRef attribute :
+         {schedule::nameAttrName, schedule::kindAttrName, frozenAttrName, shardedAttrName})
       if (Attribute value = function.getArgAttr(index, attribute))
         entry.setArgAttr(index, attribute, value);
   if (!one)
@@ -127,6 +129,17 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
   for (auto [position, index] : llvm::enumerate(wanted))
     entry.setResultAttr(function.getNumResults() + position, schedule::nameAttrName,
                         builder.getStringAttr("grad." + getArgumentName(function, index)));
+  // A cotangent or a gradient differs by rank as its value does.
+  UnitAttr sharded = builder.getUnitAttr();
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (isShardedResult(function, index))
+      entry.setResultAttr(index, shardedAttrName, sharded);
+  for (auto [position, index] : llvm::enumerate(seeded))
+    if (!one && isShardedResult(function, index))
+      entry.setArgAttr(own + position, shardedAttrName, sharded);
+  for (auto [position, index] : llvm::enumerate(wanted))
+    if (isShardedArgument(function, index))
+      entry.setResultAttr(function.getNumResults() + position, shardedAttrName, sharded);
   return entry;
 }
 
@@ -165,6 +178,9 @@ FailureOr<int64_t> weir::autodiff::findLoss(func::FuncOp function) {
   if (scalars.size() != 1)
     return function.emitOpError() << "has " << scalars.size()
                                   << " float results of rank 0; a gradient is that of exactly one";
+  if (isShardedResult(function, scalars.front()))
+    return function.emitOpError() << "has a loss that differs by rank; a gradient is that of one "
+                                  << "loss: add it up by shard.all_reduce";
   return scalars.front();
 }
 

@@ -94,7 +94,7 @@ void Step::gather(const GradientLayout &layout) {
     parameter.gradient = convert(parameter.gradient, type);
     if (!options.accumulates)
       continue;
-    parameter.accumulated = addParameterState(parameter.name + ".accumulated", type);
+    parameter.accumulated = addParameterState(parameter, ".accumulated", type);
     parameter.gradient =
         compute({parameter.accumulated, parameter.gradient}, {}, 1, [](ArrayRef<Number> in) {
           return SmallVector<Number>{in[0] + in[1]};

@@ -15,6 +15,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "weir/Autodiff/Sharding.h"
+#include "weir/Graph/Repeatable.h"
 
 using namespace mlir;
 using namespace weir;
@@ -86,17 +88,9 @@ Splitter::Splitter(func::FuncOp joint) : joint(joint), block(joint.getBody().fro
   }
 }
 
-/// Whether `op` computes nothing, so that each entry may repeat it: it is a constant, or
-/// moves elements of its operand. Readers take such an op into their maps and sum by them.
-/// So an entry must not get its result as a tensor where the joint function does not.
-static bool isCopied(Operation *op) {
-  if (isa<linalg::FillOp, tensor::SplatOp>(op))
-    return matchPattern(op->getOperand(0), m_Constant());
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-    return llvm::hasSingleElement(*structured.getBlock());
-  return op->hasTrait<OpTrait::ConstantLike>() ||
-         isa<TotalOp, tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
+/// Whether each entry may repeat `op`. An entry must not get its result as a tensor where the joint
+/// function does not: readers sum by the maps that they take such an op into.
+static bool isCopied(Operation *op) { return isa<TotalOp>(op) || computesNothing(op); }
 
 /// Adds the ops that `roots` are computed from to `part`, unless they have a part already.
 void Splitter::own(Part part, ArrayRef<Formal> roots) {
@@ -164,6 +158,9 @@ LogicalResult Splitter::checkEntries() {
   StringRef name = joint.getName();
   name.consume_back(".split");
   LogicalResult result = success();
+  if (hasCollectives(joint))
+    return joint.emitOpError("has collectives between ranks, and no split backward; take --grad or "
+                             "--train");
   for (StringRef suffix : suffixes) {
     std::string entry = (name + suffix).str();
     if (SymbolTable::lookupNearestSymbolFrom(joint, StringAttr::get(joint.getContext(), entry)))

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "weir/Autodiff/Sharding.h"
 
 using namespace mlir;
 using namespace weir;
@@ -58,12 +59,19 @@ Value Step::addArgument(const Twine &name, Type type, StringRef kind, Attribute 
   return entry.getArgument(index);
 }
 
-/// Adds state of one parameter, which may be as large.
-Value Step::addParameterState(const Twine &name, Type type, Attribute initial) {
-  Value state = addState(name, type, initial);
+bool Step::isSharded(const Parameter &parameter) {
+  return isShardedArgument(entry, cast<BlockArgument>(parameter.value).getArgNumber());
+}
+
+/// Adds state of one parameter, which may be as large. It differs by rank as that does.
+Value Step::addParameterState(const Parameter &parameter, const Twine &suffix, Type type,
+                              Attribute initial) {
+  Value state = addState(parameter.name + suffix, type, initial);
+  unsigned index = cast<BlockArgument>(state).getArgNumber();
   if (options.offloadsState)
-    entry.setArgAttr(cast<BlockArgument>(state).getArgNumber(), schedule::memoryAttrName,
-                     builder.getStringAttr("host"));
+    entry.setArgAttr(index, schedule::memoryAttrName, builder.getStringAttr("host"));
+  if (isSharded(parameter))
+    entry.setArgAttr(index, shardedAttrName, builder.getUnitAttr());
   return state;
 }
 
@@ -194,7 +202,7 @@ void Step::accumulate() {
     addLossScale();
   for (const Parameter &parameter : parameters) {
     RankedTensorType type = getUpdatedType(parameter);
-    Value before = addParameterState(parameter.name + ".accumulated", type);
+    Value before = addParameterState(parameter, ".accumulated", type);
     Value gradient = convert(parameter.gradient, type);
     addUpdate(before, compute({before, gradient}, {}, 1, [](ArrayRef<Number> in) {
                         return SmallVector<Number>{addNumbers(in[0], in[1])};
@@ -266,6 +274,11 @@ LogicalResult Step::chooseRules(const UpdateRule &rule) {
                                  << parameter.value.getType()
                                  << ": the update rule has no function "
                                  << "for rank " << rank << ", nor one for elements";
+    if (isSharded(parameter) && !parameter.rule->isElementwise())
+      return entry.emitOpError() << "cannot update parameter '" << parameter.name
+                                 << "', which differs by rank: the update rule computes with all "
+                                 << "elements of a parameter, and a rank has some; take a rule for "
+                                 << "elements";
   }
   for (const ParameterGroup &group : options.groups)
     if (shard.empty() && !llvm::is_contained(listGroups(), group.name + "."))
@@ -313,16 +326,16 @@ void Step::addParameterStates(Parameter &parameter) {
   Attribute same = builder.getStringAttr(parameter.name);
   parameter.master = parameter.value.getType() == type
                          ? parameter.value
-                         : addParameterState(parameter.name + ".master", type, same);
+                         : addParameterState(parameter, ".master", type, same);
   for (auto [index, argument] : llvm::enumerate(parameter.rule->arguments))
     if (argument.kind == RuleArgument::Kind::State)
       parameter.states.push_back(addParameterState(
-          parameter.name + "." + argument.name,
-          parameter.rule->getType(index, type.getShape(), element), argument.initial));
+          parameter, "." + argument.name, parameter.rule->getType(index, type.getShape(), element),
+          argument.initial));
   if (options.accumulates && !takesSums)
-    parameter.accumulated = addParameterState(parameter.name + ".accumulated", type);
+    parameter.accumulated = addParameterState(parameter, ".accumulated", type);
   if (options.averages)
-    parameter.average = addParameterState(parameter.name + ".ema", type, same);
+    parameter.average = addParameterState(parameter, ".ema", type, same);
 }
 
 /// Makes `updated` the new value of `argument`. Where a gradient is not finite, it stays.
@@ -483,8 +496,11 @@ void Step::replaceResults() {
     unsigned index = cast<BlockArgument>(argument).getArgNumber();
     entry.setArgAttr(index, schedule::donateAttrName, builder.getUnitAttr());
     results.push_back(updated);
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-        schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)))));
+    NamedAttrList own;
+    own.set(schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)));
+    if (isShardedArgument(entry, index))
+      own.set(shardedAttrName, builder.getUnitAttr());
+    attributes.push_back(own.getDictionary(entry.getContext()));
   }
   terminator->setOperands(results);
   entry.setFunctionType(

@@ -62,6 +62,8 @@ public:
 
   /// Returns the type of the value that a rule updates: of a parameter of 16 bits a longer one.
   mlir::RankedTensorType getUpdatedType(const Parameter &parameter) const;
+  /// Whether a parameter differs by rank.
+  bool isSharded(const Parameter &parameter);
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
 
 private:
@@ -89,8 +91,8 @@ private:
   mlir::Value addState(const llvm::Twine &name, mlir::Type type, mlir::Attribute initial = {}) {
     return addArgument(name, type, "state", initial);
   }
-  mlir::Value addParameterState(const llvm::Twine &name, mlir::Type type,
-                                mlir::Attribute initial = {});
+  mlir::Value addParameterState(const Parameter &parameter, const llvm::Twine &suffix,
+                                mlir::Type type, mlir::Attribute initial = {});
   mlir::Attribute getNumber(double number) { return builder.getFloatAttr(element, number); }
   mlir::Value addHyperparameter(const std::string &name);
   llvm::SmallVector<std::string> listGroups() const;

@@ -7,6 +7,7 @@
 #include "Step.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "weir/Autodiff/Sharding.h"
 
 using namespace mlir;
 using namespace weir;
@@ -52,11 +53,27 @@ static void donateOwnState(func::FuncOp function, func::FuncOp entry) {
   }
 }
 
+/// Refuses options for which a rank would need the gradients of others.
+static LogicalResult checkSharded(func::FuncOp function, ArrayRef<int64_t> trained,
+                                  const TrainOptions &options) {
+  const auto *sharded =
+      llvm::find_if(trained, [&](int64_t index) { return isShardedArgument(function, index); });
+  StringRef option = options.clipsNorm    ? "--clip-norm"
+                     : options.scalesLoss ? "--loss-scale"
+                     : options.inPieces   ? "--pieces and --shards"
+                                          : "";
+  if (sharded == trained.end() || option.empty())
+    return success();
+  return function.emitOpError() << "has parameter '" << getArgumentName(function, *sharded)
+                                << "', which differs by rank; " << option
+                                << " would need the gradients of all ranks: leave it out";
+}
+
 FailureOr<SmallVector<func::FuncOp>>
 weir::autodiff::addTrainEntries(func::FuncOp function, ModuleOp rule, const TrainOptions &options) {
   FailureOr<int64_t> loss = findLoss(function);
   FailureOr<SmallVector<int64_t>> trained = findParameters(function);
-  if (failed(loss) || failed(trained))
+  if (failed(loss) || failed(trained) || failed(checkSharded(function, *trained, options)))
     return failure();
   FailureOr<UpdateRule> read = UpdateRule::read(rule);
   if (failed(read))

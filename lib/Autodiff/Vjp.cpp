@@ -1,11 +1,14 @@
 //===- Vjp.cpp - Derivatives of functions ---------------------------------===//
 
 #include "Entries.h"
-#include "Sweep.h"
+#include "Shard.h"
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Decompose.h"
 #include "dialects/Norm/Norm.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Sharding.h"
 
 using namespace mlir;
 using namespace weir;
@@ -16,6 +19,7 @@ void weir::autodiff::registerGradientRules(DialectRegistry &registry) {
   registerLinalgRules(registry);
   registerLoopRules(registry);
   registerMathRules(registry);
+  registerShardRules(registry);
   registerTensorRules(registry);
 }
 
@@ -69,6 +73,27 @@ static DenseSet<Value> findActivations(func::FuncOp function, ArrayRef<Operation
   return found;
 }
 
+/// Returns where values that all ranks share are read beside others, if `function` is one of
+/// several ranks. `vjp` is a clone of it, whose active values are then known.
+static FailureOr<std::optional<SharedReads>>
+markSharedReads(func::FuncOp function, func::FuncOp vjp, DenseSet<Value> &active) {
+  bool isSharded = hasCollectives(function);
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    isSharded |= isShardedArgument(function, index);
+  if (!isSharded)
+    return std::optional<SharedReads>();
+  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+  if (grids.empty())
+    return function.emitOpError() << "has arguments with " << shardedAttrName
+                                  << ", but the module has no shard.grid, which says how many "
+                                  << "ranks there are";
+  std::optional<SharedReads> reads;
+  reads.emplace(vjp, (*grids.begin()).getSymName());
+  if (failed(verifyCollectives(vjp)) || failed(reads->mark(active)))
+    return failure();
+  return reads;
+}
+
 FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef<int64_t> seeded,
                                                  ArrayRef<int64_t> wanted, bool totals,
                                                  StringRef name) {
@@ -85,12 +110,16 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   SmallVector<Value> roots;
   for (int64_t index : wanted)
     roots.push_back(vjp.getArgument(index));
-  SmallVector<Operation *> ops;
-  for (Operation &op : block.without_terminator())
-    ops.push_back(&op);
-  FailureOr<DenseSet<Value>> active = findActive(ops, roots);
+  auto listOps = [&] {
+    return llvm::map_to_vector(block.without_terminator(), [](Operation &op) { return &op; });
+  };
+  FailureOr<DenseSet<Value>> active = findActive(listOps(), roots);
   if (failed(active))
     return failure();
+  FailureOr<std::optional<SharedReads>> shared = markSharedReads(function, vjp, *active);
+  if (failed(shared))
+    return failure();
+  SmallVector<Operation *> ops = listOps();
   DenseSet<Value> activations = findActivations(vjp, ops);
 
   OpBuilder builder(terminator);
@@ -103,6 +132,8 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
     sums.add(builder, function.getLoc(), result, cotangent);
   }
   auto mark = [&](Value result, Value total) -> Value {
+    if (*shared)
+      total = (*shared)->addParts(builder, result, total);
     if (!totals || !isa<RankedTensorType>(result.getType()))
       return total;
     ValueKind kind = activations.contains(result) ? ValueKind::activation : ValueKind::weight;
@@ -119,6 +150,8 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   }
   func::ReturnOp::create(builder, terminator->getLoc(), results);
   terminator->erase();
+  if (*shared)
+    (*shared)->unmark();
   // Forward values that nothing needs, and what rules built on the way.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))

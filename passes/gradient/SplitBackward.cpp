@@ -1,4 +1,4 @@
-//===- SplitBackward.cpp - Forward, input pass and weight pass ------------===//
+//===- SplitBackward.cpp - One function becomes several entries -----------===//
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Sharding.h"
 
 namespace weir {
 #define GEN_PASS_DEF_SPLITBACKWARDPASS
@@ -24,6 +25,8 @@ struct SplitBackward : weir::impl::SplitBackwardPassBase<SplitBackward> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (function->hasAttr(autodiff::splitAttrName) && failed(autodiff::splitBackward(function)))
         signalPassFailure();
+    if (failed(cutCollectives(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -16,8 +16,10 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "weir/Autodiff/Sharding.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -47,6 +49,9 @@ private:
   /// Reports unless `type` is a tensor that later levels can store.
   void verifyTensor(Operation *op, Type type, const Twine &what);
   void verifyOp(Operation *op);
+  void verifyGrid(shard::GridOp grid);
+  void verifyCollective(Operation *op);
+  void verifyRanks(func::FuncOp function);
   void verifyBodyOp(Operation *op);
 };
 } // namespace
@@ -159,7 +164,8 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       if (!kind || !llvm::is_contained({"input", "target", "param", "state"}, kind))
         fail(function) << "argument " << index << " is of kind " << value
                        << "; kinds are input, target, param and state";
-    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName) {
+    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName ||
+               name == shardedAttrName) {
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value
                        << "; it has no value: write " << name << " alone, or leave it out";
@@ -175,8 +181,8 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       fail(function) << "argument " << index << " has the unknown attribute " << name
                      << "; arguments have " << schedule::nameAttrName << ", "
                      << schedule::kindAttrName << ", " << schedule::donateAttrName << ", "
-                     << autodiff::frozenAttrName << ", " << schedule::initialAttrName << " and "
-                     << schedule::memoryAttrName;
+                     << autodiff::frozenAttrName << ", " << shardedAttrName << ", "
+                     << schedule::initialAttrName << " and " << schedule::memoryAttrName;
     }
   }
 }
@@ -203,9 +209,14 @@ void GraphGate::verifyResultAttributes(func::FuncOp function, unsigned index) {
       if (!isParts(attribute.getValue(), function.getResultTypes()[index]))
         fail(function) << "result " << index << " has " << name << " = " << attribute.getValue()
                        << "; it is an array of {name, begin, bytes}, ranges of the result's bytes";
+    } else if (name == shardedAttrName) {
+      if (!isa<UnitAttr>(attribute.getValue()))
+        fail(function) << "result " << index << " has " << name << " = " << attribute.getValue()
+                       << "; it has no value: write " << name << " alone, or leave it out";
     } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
       fail(function) << "result " << index << " has the attribute " << name << "; results have "
-                     << schedule::nameAttrName << " and " << schedule::partsAttrName;
+                     << schedule::nameAttrName << ", " << shardedAttrName << " and "
+                     << schedule::partsAttrName;
     }
   }
 }
@@ -231,6 +242,40 @@ void GraphGate::verifyFunction(func::FuncOp function) {
   }
   for (Operation &op : function.getBody().front())
     verifyOp(&op);
+  verifyRanks(function);
+}
+
+/// Verifies what is known before differentiation of values that differ by rank.
+void GraphGate::verifyRanks(func::FuncOp function) {
+  if (level != "graph" || !function.getOps<autodiff::VjpOp>().empty())
+    return;
+  if (failed(verifyCollectives(function)) || failed(verifyShardedResults(function)))
+    result = failure();
+}
+
+void GraphGate::verifyGrid(shard::GridOp grid) {
+  if (grid.getShape().size() != 1 || grid.getShape()[0] < 1)
+    fail(grid) << "is no grid of one dimension, of a known number of ranks; write shape = 2";
+  auto grids = grid->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+  if (grid != *grids.begin())
+    fail(grid) << "is the second grid; all collectives of a module are on one";
+}
+
+void GraphGate::verifyCollective(Operation *op) {
+  verifyTensor(op, op->getResult(0).getType(), "result 0");
+  if (!isa<func::FuncOp>(op->getParentOp()))
+    fail(op) << "is in a loop; ranks exchange values between the ops of a function alone";
+  auto axes = op->getAttrOfType<DenseI16ArrayAttr>("grid_axes");
+  if (!axes || axes.size() != 1)
+    fail(op) << "is not over all ranks; write grid_axes = [0]";
+  auto reduction = op->getAttrOfType<shard::ReductionKindAttr>("reduction");
+  if (reduction && reduction.getValue() != shard::ReductionKind::Sum)
+    fail(op) << "is no sum; ranks add, and nothing else";
+  Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+  if (from != to)
+    fail(op) << "makes " << to << " of " << from << "; convert the elements before it";
+  if (isa<shard::AllReduceOp, shard::ReduceScatterOp>(op) && from.isInteger(1))
+    fail(op) << "adds i1; convert it to i32 before";
 }
 
 void GraphGate::verifyOp(Operation *op) {
@@ -241,6 +286,10 @@ void GraphGate::verifyOp(Operation *op) {
     return;
   if (isa<autodiff::StopGradientOp, random::UniformOp>(op) && level == "graph") {
     verifyTensor(op, op->getResult(0).getType(), "result 0");
+    return;
+  }
+  if (isCollective(op) && level == "graph") {
+    verifyCollective(op);
     return;
   }
   if (isa<func::CallOp>(op)) {
@@ -267,7 +316,8 @@ void GraphGate::verifyOp(Operation *op) {
            tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
              << " level; it holds linalg and norm ops, random.uniform, autodiff.stop_gradient, "
-                "arith, math, scf.for, scf.while, and of tensor: collapse_shape, concat, empty, "
+                "arith, math, scf.for, scf.while, of shard: all_gather, all_reduce, all_slice and "
+                "reduce_scatter, and of tensor: collapse_shape, concat, empty, "
                 "expand_shape, extract, "
                 "extract_slice, "
                 "from_elements, insert, insert_slice, pad and splat";
@@ -323,6 +373,8 @@ void GraphGate::verifyModule(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
     if (auto function = dyn_cast<func::FuncOp>(op))
       verifyFunction(function);
+    else if (auto grid = dyn_cast<shard::GridOp>(op); grid && level == "graph")
+      verifyGrid(grid);
     else
       fail(&op) << "does not belong at the " << level << " level, whose module holds functions";
   }

@@ -20,6 +20,7 @@ import numpy
 
 from weir.arrays import Array, Status
 from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
+from weir.sections import KEPT, SENT, join_sections
 
 # From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
 # faster than preparing a run for an address.
@@ -166,8 +167,11 @@ class Execution:
             for tensors in (entry.arguments, entry.results):
                 tensors[:] = [dataclasses.replace(tensor, dtype=dtypes.get(tensor.name, tensor.dtype))
                               for tensor in tensors]
-        self.entries, self.target = self._program.entries, self._program.target
-        self._plans = {name: _CallPlan(self._program, entry) for name, entry in self.entries.items()}
+        self.target = self._program.target
+        # Of an entry in sections: the sections. Who runs them for several ranks sets `exchange`.
+        self.entries, self.sections = join_sections(self._program.entries)
+        self.exchange: Callable[[dict[str, Array]], dict[str, numpy.ndarray]] | None = None
+        self._plans = {name: _CallPlan(self._program, entry) for name, entry in self._program.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
         # By entry and argument: the address of the array of the last call, and its buffer.
@@ -240,8 +244,11 @@ class Execution:
         `checks`: whether to wait for the run and look at its results. Nothing is then updated in place.
         `watcher`: is told of the run, which ends before the call does. What it raises, the call raises at the end.
         Errors: ValueError for names, shapes and types that are not the entry's; Error if the run fails; NotFiniteError
-                if `checks`, and a result holds what it may not. The values that are held are then as before.
+                if `checks`, and a result holds what it may not. The values that are held are then as before; those of
+                an entry in sections, whose exchanges may fail, are undefined.
         """
+        if entry.name in self.sections:
+            return self._call_sections(entry, given, commit)
         self._enter()
         try:
             plan = self._plans[entry.name]
@@ -306,6 +313,32 @@ class Execution:
             return lent
         finally:
             self._lock.release()
+
+    def _call_sections(self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None]) -> dict[str, Array]:
+        """Runs the sections of an entry, with an exchange behind each but the last."""
+        if self.exchange is None:
+            raise Error(f"{entry.name} exchanges values with other ranks; call it by weir.distributed.TensorParallel")
+        arguments = {tensor.name for tensor in entry.arguments}
+        problems = [f"there is no argument {name}" for name in given if name not in arguments]
+        for tensor in self.get_missing(entry):
+            try:
+                if tensor.name not in given:
+                    raise ValueError(f"{tensor.name} is missing")
+                check_value(tensor, given[tensor.name])
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ValueError(f"{entry.name}: {'; '.join(problems)}")
+        values, results = dict(given), {}
+        for section in self.sections[entry.name]:
+            taken = {tensor.name: values[tensor.name] for tensor in section.arguments if tensor.name in values}
+            made = self.call(section, taken)
+            values |= {name: made.pop(name) for name in list(made) if name.startswith(KEPT)}
+            if sent := {name: made.pop(name) for name in list(made) if name.startswith(SENT)}:
+                values |= self.exchange(sent)
+            results |= made
+        commit()
+        return results
 
     def close(self) -> None:
         """Waits for the runs and frees the device's memory. Arrays that were read stay."""

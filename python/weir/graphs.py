@@ -19,6 +19,7 @@ from weir.runtime import DTYPES, to_host
 
 # The dialects of the graph level: docs/graph-level.md says which operations of these.
 DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "norm", "scf", "tensor"}
+GRID_OP, GRID = "shard.grid", "ranks"
 BRANCHES = {"scf.execute_region", "scf.index_switch"}  # control flow between tensors
 
 
@@ -49,6 +50,8 @@ class Exported:
     states: dict[str, Any]  # buffers; the seed and the step of random numbers
     output: Any  # as the module gave it, the names of results in place of tensors
     dtypes: dict[str, numpy.dtype] = dataclasses.field(default_factory=dict)  # unsigned ones, of arguments and results
+    sharding: dict[str, Any] = dataclasses.field(default_factory=dict)  # how parameters differ by rank, of those that do
+    ranks: int = 1  # that the graph is for
 
     def save(
         self,
@@ -102,9 +105,10 @@ def check_names(arguments: Sequence[Argument]) -> None:
 
 
 def set_attributes(
-    lowered: ir.Module, arguments: Sequence[Argument], results: Sequence[str], frozen: Collection[str] = ()
+    lowered: ir.Module, arguments: Sequence[Argument], results: Sequence[str], frozen: Collection[str] = (),
+    sharded: Collection[str] = (),
 ) -> None:
-    """Sets weir.name, weir.kind, weir.donate and weir.frozen, which torch-mlir does not know."""
+    """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know."""
     [function] = lowered.body.operations
 
     def attributes(**values: str) -> dict[str, ir.Attribute]:
@@ -112,12 +116,13 @@ def set_attributes(
 
     with lowered.context as context:
         context.allow_unregistered_dialects = True
-        donate, freeze = {"weir.donate": ir.UnitAttr.get()}, {"weir.frozen": ir.UnitAttr.get()}
+        donate, freeze, shard = ({f"weir.{name}": ir.UnitAttr.get()} for name in ("donate", "frozen", "sharded"))
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([
             ir.DictAttr.get(
                 attributes(name=argument.name, kind=argument.kind)
                 | (donate if argument.donated else {})
                 | (freeze if argument.name in frozen else {})
+                | (shard if argument.name in sharded else {})
             )
             for argument in arguments
         ])
@@ -127,6 +132,14 @@ def set_attributes(
 def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[str]) -> None:
     """Sets the names of inputs and results."""
     set_attributes(lowered, [Argument(name, "input", (), None) for name in arguments], results)
+
+
+def add_grid(lowered: ir.Module, ranks: int) -> None:
+    """Says of how many ranks the collectives of a module are."""
+    with lowered.context as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        ir.Operation.create(GRID_OP, [], [], {"sym_name": ir.StringAttr.get(GRID), "shape": ir.DenseI64ArrayAttr.get([ranks])},
+                            ip=ir.InsertionPoint.at_block_begin(lowered.body))
 
 
 def print_graph(lowered: ir.Module) -> str:
@@ -151,8 +164,9 @@ def merge(texts: list[str]) -> str:
         modules = [ir.Module.parse(text) for text in texts]
         whole = modules[0]
         for module in modules[1:]:
-            for function in module.body.operations:
-                whole.body.append(function.operation.clone())
+            for op in module.body.operations:
+                if op.operation.name != GRID_OP or all(other.operation.name != GRID_OP for other in whole.body.operations):
+                    whole.body.append(op.operation.clone())
         return print_graph(whole)
 
 

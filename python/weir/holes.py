@@ -9,10 +9,14 @@ from collections.abc import Iterator
 
 from torch_mlir import ir
 
+from weir.graphs import GRID
+
 SEED, STEP = "random.seed", "random.step"
 FOREIGN = "torch.operator"
 OPS = {"weir.argsort": "norm.argsort", "weir.bitcast": "arith.bitcast", "weir.stop_gradient": "autodiff.stop_gradient"}
-
+# PyTorch's collectives are along the first dimension.
+COLLECTIVES = {"weir.all_reduce": ("shard.all_reduce", ""), "weir.all_gather": ("shard.all_gather", "gather_axis"),
+               "weir.reduce_scatter": ("shard.reduce_scatter", "scatter_axis")}
 
 UNIFORM = "weir.uniform"
 
@@ -74,6 +78,11 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
             if hole.name == UNIFORM:
                 name, operands = "random.uniform", [seed, step]
                 attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.numbers[0])}
+            elif hole.name in COLLECTIVES:
+                (name, axis), operands = COLLECTIVES[hole.name], [old.operands[next(tensors)]]
+                attributes = {"grid": ir.FlatSymbolRefAttr.get(GRID), "grid_axes": ir.Attribute.parse("array<i16: 0>")}
+                if axis:
+                    attributes[axis] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
             else:
                 name, operands = OPS[hole.name], [old.operands[next(tensors)]]
                 if name == "arith.bitcast" and operands[0].type == argument.type:  # of integers that differ in sign

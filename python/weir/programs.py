@@ -236,10 +236,12 @@ class Compiled:
         return next((f"there is no argument {name}" for name in given if name not in names), "")
 
     def _read_facts(self, entry: str) -> dict[str, int]:
+        names = [section.name for section in self._execution.sections.get(entry, [])] or [entry]
         with zipfile.ZipFile(self._path) as archive:
-            plan = json.loads(archive.read(f"plan/{self._execution.target}/{entry}.json"))
-        kinds = [command["command"] for command in plan["commands"]]
-        return {"dispatches": kinds.count("dispatch"), "barriers": kinds.count("barrier"), "arena": plan["arena_bytes"]}
+            plans = [json.loads(archive.read(f"plan/{self._execution.target}/{name}.json")) for name in names]
+        kinds = [command["command"] for plan in plans for command in plan["commands"]]
+        return {"dispatches": kinds.count("dispatch"), "barriers": kinds.count("barrier"),
+                "arena": max(plan["arena_bytes"] for plan in plans)}
 
 
 class Step(Compiled):
@@ -260,6 +262,8 @@ class Step(Compiled):
         taken = {tensor.name for entry in self.entries.values() for tensor in entry.arguments}
         self._rates = {name: rate for name, rate in rates.items() if name in taken}
         self._own = own
+        self._sharding: Mapping[str, Any] = {}  # of parameters that differ by rank: a Sharding
+        self._num_ranks = 1
         self._rebuild = rebuild
         self._accumulated = 0  # microbatches since the last step
         self._results: dict[str, Array] = {}

@@ -49,6 +49,42 @@ class Language(nn.Module):
         return self.head(x + first if self.kind == "skip" else x)
 
 
+class Heads(nn.Module):
+    """An attention block and an MLP, whole or as the parts of ranks."""
+
+    def __init__(self, heads=2):
+        super().__init__()
+        self.heads, self.size = heads, WIDTH // heads
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        rows, length, _ = x.shape
+        query, key, value = self.qkv(self.norm1(x)).view(rows, length, 3, self.heads, self.size).permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
+        return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+    def share_out(self):
+        """Keeps this rank's heads and columns."""
+        from weir.distributed import ColumnLinear, RowLinear
+
+        self.qkv, self.out = ColumnLinear(self.qkv, parts=3, heads=self.heads), RowLinear(self.out)
+        self.up, self.down = ColumnLinear(self.up), RowLinear(self.down)
+        self.heads //= torch.distributed.get_world_size()
+
+
+def make_heads(blocks=1, seed=0, shared_out=True):
+    """Returns a language model with attention, of which this rank has its part."""
+    torch.manual_seed(seed)
+    model = Language(blocks, "tied")
+    model.blocks = nn.ModuleList(Heads() for _ in range(blocks))
+    for block in model.blocks if shared_out else []:
+        block.share_out()
+    return model
+
+
 def cross_entropy(output, target):
     return functional.cross_entropy(output.flatten(0, 1), target.flatten())
 

@@ -30,6 +30,11 @@ def test_data_parallel_goes_on(tmp_path):
     assert rest.splitlines() == whole.splitlines()[2:]
 
 
+def test_tensor_parallel():
+    text = run("tensor_parallel.py", "--compare", "--steps=2", "--blocks=1")
+    assert "step 2  loss " in text and "largest relative difference of a loss from one process: " in text
+
+
 @pytest.mark.parametrize("schedule", ["1F1B", "DualPipeV"])
 def test_pipeline(schedule):
     text = run("pipeline.py", "--blocks=4", "--compare", f"--schedule={schedule}", "--steps=2")

@@ -16,6 +16,7 @@ import weir
 import weir.distributed
 from weir.distributed.groups import hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
+from torch.distributed import _functional_collectives as functional_collectives
 from torch.distributed.pipelining.schedules import get_schedule_class
 
 V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
@@ -203,6 +204,69 @@ def train_alone(steps, count, options):
             "values": {name: value.tolist() for name, value in step.state_dict().items()}}
 
 
+def compile_heads(seed=0, shared_out=True, blocks=1, change=None, **options):
+    """Compiles a step of a model with attention, of which this rank has its part. `change` may alter that first."""
+    module = models.make_heads(blocks, seed, shared_out)
+    if change:
+        change(module)
+    tokens, target = models.draw(ROWS)
+    return weir.compile_step(module, models.cross_entropy, example=(tokens,), targets={"target": target}, device="cpu",
+                             optimizer=options.pop("optimizer", None) or weir.SGD(learning_rate=0.02, momentum=0.9),
+                             **options)
+
+
+def list_values(values):
+    return {name: torch.as_tensor(value).tolist() for name, value in values.items()}
+
+
+def tensor_parallel(steps):
+    """Trains parts of a model, with a microbatch beside each step. Rank 0 trains the whole as well, and a model whose
+    bias is counted on each rank."""
+    found = {}
+    for name, change in {"right": None, "wrong": add_bias_twice}.items():
+        parallel = weir.distributed.TensorParallel(compile_heads(change=change, accumulate=True))
+        losses = []
+        for number in range(steps):
+            for function, microbatch in ((parallel.accumulate, 0), (parallel, 1)):
+                tokens, target = draw_batch(number, microbatch)
+                losses.append(float(function(tokens, target=target)))
+        whole = parallel.state_dict()
+        found[name] = {"losses": losses, "values": list_values(whole)}
+        if not change:
+            shared = [key for key in parallel.step._execution.held if not parallel._is_part(key)]
+            found["shared"] = hash_tensors(map(torch.from_numpy, parallel._execution.read(shared).values()))
+            own = parallel.step.state_dict()
+            found["own"] = {key: list(value.shape) for key, value in own.items()}
+            parallel.load_state_dict(whole)
+            found["same"] = all((parallel.step.state_dict()[key] == value).all() for key, value in own.items())
+    if dist.get_rank() == 0:
+        step, losses = compile_heads(shared_out=False, accumulate=True), []
+        for number in range(steps):
+            for function, microbatch in ((step.accumulate, 0), (step, 1)):
+                tokens, target = draw_batch(number, microbatch)
+                losses.append(float(function(tokens, target=target)))
+        found["alone"] = {"losses": losses, "values": list_values(step.state_dict())}
+    return found
+
+
+def add_bias_twice(module):
+    """Makes a layer by rows add its bias on each rank, before the sum."""
+    down = module.blocks[0].down
+    down.bias, down.own_bias = None, down.bias
+    down.forward = lambda x: functional_collectives.all_reduce(
+        torch.nn.functional.linear(x, down.weight, down.own_bias), "sum", down._group)
+
+
+def forget_sum(module):
+    down = module.blocks[0].down
+    down.forward = lambda x: torch.nn.functional.linear(x, down.weight, down.bias)
+
+
+def add_twice(module):
+    down, once = module.blocks[0].down, module.blocks[0].down.forward
+    down.forward = lambda x: functional_collectives.all_reduce(once(x), "sum", down._group)
+
+
 def checkpointed(folder, steps, every, pause=0.0, parallel=None, stall=None, **options):
     """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file."""
     rank = dist.get_rank()
@@ -273,6 +337,38 @@ def refuse_case(case, rank):
         module = models.make(2)
         module.blocks[1] = module.blocks[0]
         cut(module, 2, "cpu")
+    else:
+        refuse_parallel(case, rank)
+
+
+def refuse_parallel(case, rank):
+    make = weir.distributed.TensorParallel
+    if case == "heads":
+        models.Heads(heads=1).share_out()
+    elif case == "columns":
+        weir.distributed.ColumnLinear(torch.nn.Linear(4, 5))
+    elif case == "rows":
+        weir.distributed.RowLinear(torch.nn.Linear(5, 4))
+    elif case == "forgotten sum":
+        compile_heads(change=forget_sum)
+    elif case == "sum of a sum":
+        compile_heads(change=add_twice)
+    elif case == "clipped parts":
+        compile_heads(clip_norm=1.0)
+    elif case == "adafactor of parts":
+        compile_heads(optimizer=weir.Adafactor())
+    elif case == "no collectives":
+        make(compile_once())
+    elif case == "parallel artifacts":
+        make(compile_heads(ema=0.9 if rank else None))
+    elif case == "parallel values":
+        make(compile_heads(seed=rank))
+    elif case == "batches":
+        tokens, target = models.draw(ROWS, seed=rank)
+        make(compile_heads())(tokens, target=target)
+    elif case == "without ranks":
+        tokens, target = models.draw(ROWS)
+        compile_heads()(tokens, target=target)
 
 
 def main():

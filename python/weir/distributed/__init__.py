@@ -1,4 +1,4 @@
-"""Weir's steps under torch.distributed: data parallel training and pipelines over a process group of PyTorch's.
+"""Weir's steps under torch.distributed: data and tensor parallel training, and pipelines, over a process group.
 
     torch.distributed.init_process_group("gloo")
     step = weir.compile_step(model, loss, example={"x": x}, targets={"y": y}, pieces=True)
@@ -26,5 +26,6 @@ if not torch.distributed.is_available():
 from weir.distributed.data_parallel import DataParallel  # noqa: E402
 from weir.distributed.groups import FaultError  # noqa: E402
 from weir.distributed.pipelines import Stages, stages  # noqa: E402
+from weir.distributed.tensor_parallel import ColumnLinear, RowLinear, TensorParallel  # noqa: E402
 
-__all__ = ["DataParallel", "FaultError", "Stages", "stages"]
+__all__ = ["ColumnLinear", "DataParallel", "FaultError", "RowLinear", "Stages", "TensorParallel", "stages"]

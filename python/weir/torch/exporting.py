@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import nn
 
-from weir.graphs import Argument, Exported, ExportError, check_names, print_graph, set_attributes
+from weir.graphs import Argument, Exported, ExportError, add_grid, check_names, print_graph, set_attributes
 from weir.holes import SEED, STEP
+from weir.torch.collectives import count_ranks, find_sharding
 from weir.torch.lowering import lower
 from weir.torch.tracing import Tracing, check_random
 
@@ -63,9 +64,13 @@ def export(
     frozen = {name for name, value in tracing.parameters.items() if not value.requires_grad}
     arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
                  for argument in arguments]
-    set_attributes(lowered, arguments, results, frozen)
+    sharding = find_sharding(module, tracing.parameters)
+    set_attributes(lowered, arguments, results, frozen, sharding)
+    ranks = count_ranks(program, sharding)
+    if ranks:
+        add_grid(lowered, ranks)
     return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output)
+                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1)
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:

@@ -9,6 +9,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 
+from weir.torch.operators import COLLECTIVES
+
 aten = torch.ops.aten
 SMALL_MASK = 1024  # elements of a mask that is stored in any case
 
@@ -64,6 +66,7 @@ def _is_constant_call(node: Node, values: dict) -> bool:
     return (
         node.op == "call_function"
         and not is_random(node.target)
+        and node.target not in COLLECTIVES
         and all(operand in values for operand in node.all_input_nodes)
     )
 

@@ -16,7 +16,7 @@ from torch_mlir.passmanager import PassManager
 from weir.graphs import ExportError, collect_errors, find_foreign
 from weir.holes import fill_holes, open_holes
 from weir.torch.loops import WHILE, carry_all
-from weir.torch.operators import argsort, stop_gradient, uniform
+from weir.torch.operators import COLLECTIVES, argsort, stop_gradient, uniform
 from weir.torch.places import find_place, list_calls, refuse
 from weir.torch.tracing import CALLED
 
@@ -35,7 +35,7 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
     carry_all(program)
     # Nodes now: the import replaces the constants among them by their values.
     nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
-    nodes = [node for node in nodes if node.target not in (argsort, stop_gradient, uniform, WHILE)]
+    nodes = [node for node in nodes if node.target not in (argsort, stop_gradient, uniform, WHILE, *COLLECTIVES)]
     calls = {_describe_call(node): node for node in reversed(nodes)}
     alone = {key: _isolate(node) for key, node in calls.items()}
     lowered, reason = _try_lowering(lambda importer: importer.import_frozen_program(program, func_name=entry))

@@ -22,9 +22,18 @@ _library.impl(
     "CompositeExplicitAutograd",
 )
 
+# Ranks exchange values; each has one operand of its own. A shape is all that tracing asks for.
+_library.define("all_reduce(Tensor x, int ranks) -> Tensor")
+_library.define("all_gather(Tensor x, int ranks) -> Tensor")
+_library.define("reduce_scatter(Tensor x, int ranks) -> Tensor")
+_library.impl("all_reduce", lambda x, ranks: x.clone(), "CompositeExplicitAutograd")
+_library.impl("all_gather", lambda x, ranks: torch.cat([x] * ranks), "CompositeExplicitAutograd")
+_library.impl("reduce_scatter", lambda x, ranks: x[: x.shape[0] // ranks].clone(), "CompositeExplicitAutograd")
+
 stop_gradient = torch.ops.weir.stop_gradient.default
 uniform = torch.ops.weir.uniform.default
 argsort = torch.ops.weir.argsort.default
+COLLECTIVES = (torch.ops.weir.all_reduce.default, torch.ops.weir.all_gather.default, torch.ops.weir.reduce_scatter.default)
 
 
 class Random:

@@ -13,6 +13,7 @@ from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
+from weir.torch.collectives import Collectives
 from weir.torch.gradients import mark_stops
 from weir.torch.operators import Random, uniform
 from weir.torch.places import list_calls, refuse
@@ -118,7 +119,7 @@ def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgr
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | Random().get_table())
+        program = program.run_decompositions(get_table() | Random().get_table() | Collectives().get_table())
     fold_constants(program)
     return program
 

@@ -210,10 +210,10 @@ func.func @parts(%a: tensor<4xf32>)
 // The attributes of arguments have their forms, and results have a name.
 // expected-error @below {{argument 0 has weir.donate = 17 : i64; it has no value: write weir.donate alone, or leave it out}}
 // expected-error @below {{argument 1 has weir.donate = false; it has no value: write weir.donate alone, or leave it out}}
-// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind, weir.donate, weir.frozen, weir.initial and weir.memory}}
+// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind, weir.donate, weir.frozen, weir.sharded, weir.initial and weir.memory}}
 // expected-error @below {{argument 4 has weir.frozen = true; it has no value: write weir.frozen alone, or leave it out}}
 // expected-error @below {{argument 5 has weir.frozen and is of kind "param", of which gradients are wanted}}
-// expected-error @below {{result 0 has the attribute weir.kind; results have weir.name and weir.parts}}
+// expected-error @below {{result 0 has the attribute weir.kind; results have weir.name, weir.sharded and weir.parts}}
 func.func @forms(%a: tensor<4xf32> {weir.donate = 17}, %b: tensor<4xf32> {weir.donate = false},
                  %c: tensor<4xf32> {weir.knd = "param"}, %d: tensor<4xf32> {weir.donate, other.name = 1},
                  %e: tensor<4xf32> {weir.frozen = true}, %f: tensor<4xf32> {weir.kind = "param", weir.frozen},

@@ -1,0 +1,122 @@
+//===- Shard.cpp - Derivatives of collectives -----------------------------===//
+//
+// Cotangents are those of one loss that all ranks share. Of a value that all ranks share there is
+// one cotangent, which all have; of a value that differs by rank each has its own. So where a
+// shared value is read by an op of one rank, what flows back is a rank's part of a sum over the
+// ranks (`SharedReads`), and behind an all-reduce the cotangent is there already.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shard.h"
+
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "weir/Autodiff/Sharding.h"
+
+using namespace mlir;
+using namespace weir;
+using namespace weir::autodiff;
+
+namespace {
+/// The rule of a collective: `derive` takes the cotangent of its result.
+template <typename Op, Value (*derive)(Op op, OpBuilder &b, Value g)>
+struct CollectiveRule : DifferentiableOpInterface::ExternalModel<CollectiveRule<Op, derive>, Op> {
+  LogicalResult buildVjp(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents,
+                         Cotangents &sums) const {
+    if (sums.isWanted(op->getOperand(0)))
+      sums.add(builder, op->getLoc(), op->getOperand(0),
+               derive(cast<Op>(op), builder, cotangents.front()));
+    return success();
+  }
+};
+} // namespace
+
+/// y = the sum of all x: each x adds to y as it is.
+static Value reduce(shard::AllReduceOp, OpBuilder &, Value g) { return g; }
+
+/// The cotangent of a whole is sliced as the whole was gathered. Where it is a sum over the ranks
+/// that nothing else needs, each rank asks for its slice of the sum alone.
+static Value gather(shard::AllGatherOp op, OpBuilder &b, Value g) {
+  IntegerAttr axis = op.getGatherAxisAttr();
+  auto copy = g.getDefiningOp<tensor::CastOp>(); // of a shared read, which is removed at the end
+  auto sum = copy ? copy.getSource().getDefiningOp<shard::AllReduceOp>() : nullptr;
+  if (sum && sum->hasOneUse() && copy->use_empty())
+    return shard::ReduceScatterOp::create(b, op.getLoc(), op.getInput().getType(),
+                                          sum.getGridAttr(), sum.getGridAxesAttr(), sum.getInput(),
+                                          sum.getReductionAttr(), axis);
+  return shard::AllSliceOp::create(b, op.getLoc(), op.getInput().getType(), op.getGridAttr(),
+                                   op.getGridAxesAttr(), g, axis);
+}
+
+static Value scatter(shard::ReduceScatterOp op, OpBuilder &b, Value g) {
+  return shard::AllGatherOp::create(b, op.getLoc(), op.getInput().getType(), op.getGridAttr(),
+                                    op.getGridAxesAttr(), g, op.getScatterAxisAttr());
+}
+
+static Value slice(shard::AllSliceOp op, OpBuilder &b, Value g) {
+  return shard::AllGatherOp::create(b, op.getLoc(), op.getInput().getType(), op.getGridAttr(),
+                                    op.getGridAxesAttr(), g, op.getSliceAxisAttr());
+}
+
+void weir::autodiff::registerShardRules(DialectRegistry &registry) {
+  registry.insert<shard::ShardDialect>();
+  registry.addExtension(+[](MLIRContext *context, shard::ShardDialect *) {
+    using namespace shard;
+    AllReduceOp::attachInterface<CollectiveRule<AllReduceOp, reduce>>(*context);
+    AllGatherOp::attachInterface<CollectiveRule<AllGatherOp, gather>>(*context);
+    ReduceScatterOp::attachInterface<CollectiveRule<ReduceScatterOp, scatter>>(*context);
+    AllSliceOp::attachInterface<CollectiveRule<AllSliceOp, ::slice>>(*context);
+  });
+}
+
+SharedReads::SharedReads(func::FuncOp function, StringRef grid) : function(function), grid(grid) {}
+
+LogicalResult SharedReads::mark(DenseSet<Value> &active) {
+  VaryingValues varying(function);
+  Block &block = function.getBody().front();
+  DenseMap<Value, Value> handed;
+  OpBuilder builder(function.getContext());
+  LogicalResult result = success();
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    if (isCollective(&op) || !varying.areReadBy(&op))
+      continue;
+    op.walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands()) {
+        Value value = operand.get();
+        if (value.getParentBlock() != &block || !active.contains(value) || varying.contains(value))
+          continue;
+        if (!isa<RankedTensorType>(value.getType())) {
+          result = op.emitOpError("reads a number that all ranks share beside values that differ "
+                                  "by rank, and the gradient flows to it; give it as a tensor of "
+                                  "rank 0");
+          continue;
+        }
+        Value &own = handed[value];
+        if (!own) {
+          builder.setInsertionPointAfterValue(value);
+          own = tensor::CastOp::create(builder, value.getLoc(), value.getType(), value);
+          active.insert(own);
+          marks.insert(own);
+        }
+        operand.set(own);
+      }
+    });
+  }
+  return result;
+}
+
+Value SharedReads::addParts(OpBuilder &builder, Value result, Value total) const {
+  if (!marks.contains(result))
+    return total;
+  return shard::AllReduceOp::create(builder, result.getLoc(), total, grid, shard::GridAxis(0),
+                                    shard::ReductionKind::Sum);
+}
+
+void SharedReads::unmark() {
+  for (auto cast : llvm::make_early_inc_range(function.getBody().front().getOps<tensor::CastOp>()))
+    if (cast.getSource().getType() == cast.getType()) {
+      cast.replaceAllUsesWith(cast.getSource());
+      cast.erase();
+    }
+}

@@ -1,0 +1,86 @@
+"""PyTorch's functional collectives in graphs, and parameters of which each rank has a part."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+
+from weir.graphs import ExportError
+from weir.torch.operators import COLLECTIVES
+
+SHARDING = "weir_sharding"  # an attribute of modules: a Sharding by the name of each parameter that is a part
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharding:
+    """A rank's part of a parameter: dimension `axis` is cut in `parts`, each of which is shared out among `ranks`."""
+
+    axis: int
+    ranks: int
+    parts: int = 1
+
+    def cut(self, whole: torch.Tensor, rank: int) -> torch.Tensor:
+        """Returns the part of a rank. Errors: ValueError if the dimension does not divide."""
+        size, count = whole.shape[self.axis], self.parts * self.ranks
+        if size % count:
+            raise ValueError(f"{size} of dimension {self.axis} do not divide among {self.ranks} ranks"
+                             + (f", in {self.parts} parts" if self.parts > 1 else ""))
+        return torch.cat(whole.chunk(count, self.axis)[rank::self.ranks], self.axis)
+
+    def join(self, shards: list[torch.Tensor]) -> torch.Tensor:
+        """Returns the whole of all ranks' parts."""
+        pieces = zip(*(shard.chunk(self.parts, self.axis) for shard in shards))
+        return torch.cat([piece for part in pieces for piece in part], self.axis)
+
+
+class Collectives:
+    """Decompositions of functional collectives into Weir's operators, which have the number of ranks in place of a group.
+
+    Errors: ExportError for a reduction that is no sum, and for a second group.
+    """
+
+    def __init__(self) -> None:
+        self._group = ""
+
+    def get_table(self) -> dict[torch._ops.OpOverload, Callable]:
+        if not torch.distributed.is_available():
+            return {}
+        functional = torch.ops._c10d_functional
+        return {
+            functional.all_reduce.default: lambda x, how, group: torch.ops.weir.all_reduce(x, self._count(group, how)),
+            functional.all_gather_into_tensor.default:
+                lambda x, ranks, group: torch.ops.weir.all_gather(x, self._count(group)),
+            functional.reduce_scatter_tensor.default:
+                lambda x, how, ranks, group: torch.ops.weir.reduce_scatter(x, self._count(group, how)),
+            functional.wait_tensor.default: lambda x: x.clone(),
+        }
+
+    def _count(self, group: str, how: str = "sum") -> int:
+        if how != "sum":
+            raise ExportError(f"the module has a collective that computes {how!r}; ranks add, so use \"sum\"")
+        if self._group not in ("", group):
+            raise ExportError("the module has collectives of two process groups; use one")
+        self._group = group
+        return torch.distributed.distributed_c10d._resolve_process_group(group).size()
+
+
+def find_sharding(module: nn.Module | Callable, parameters: Mapping[str, torch.Tensor]) -> dict[str, Sharding]:
+    """Returns how parameters are parts, by their names among `parameters`."""
+    found = {id(getattr(part, name)): sharding
+             for part in (module.modules() if isinstance(module, nn.Module) else [])
+             for name, sharding in getattr(part, SHARDING, {}).items() if getattr(part, name) is not None}
+    return {name: found[id(value)] for name, value in parameters.items() if id(value) in found}
+
+
+def count_ranks(program: torch.export.ExportedProgram, sharding: Mapping[str, Sharding]) -> int:
+    """Returns the number of ranks that a graph is for, 0 if it is for one process.
+
+    Errors: ExportError if parts and collectives are for different numbers.
+    """
+    counts = {node.args[1] for node in program.graph.nodes if node.target in COLLECTIVES}
+    counts |= {each.ranks for each in sharding.values()}
+    if len(counts) > 1:
+        raise ExportError(f"parameters and collectives are for {' and '.join(map(str, sorted(counts)))} ranks; use one "
+                          "process group")
+    return next(iter(counts), 0)

@@ -1,0 +1,118 @@
+// RUN: weir-opt %s --weir-differentiate --split-input-file | FileCheck %s
+
+// The rule of each collective. A scale that all ranks share, read beside what differs by rank, gets
+// a sum; behind an all-reduce the cotangent is there, and behind a gather its slice.
+// CHECK-LABEL: func @reduce_vjp(
+// CHECK-SAME:    %[[X:[a-z0-9]*]]: tensor<4xf32> {weir.sharded}, %[[G:[a-z0-9]*]]: tensor<4xf32>, %[[DY:[a-z0-9]*]]: tensor<4xf32>)
+// CHECK:         %[[P:.*]] = linalg.mul ins(%[[X]], %[[G]]
+// CHECK:         shard.all_reduce %[[P]] on @ranks grid_axes = [0]
+// CHECK:         %[[DX:.*]] = linalg.generic {{.*}} ins(%[[G]], %[[DY]] :
+// CHECK:         %[[PART:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[DY]] :
+// CHECK:         %[[DG:.*]] = shard.all_reduce %[[PART]] on @ranks grid_axes = [0]
+// CHECK-NOT:     shard
+// CHECK:         return %[[DX]], %[[DG]]
+shard.grid @ranks(shape = 2)
+func.func private @reduce(%x: tensor<4xf32> {weir.sharded}, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %p = linalg.mul ins(%x, %g : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %y = shard.all_reduce %p on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @reduce_vjp(%x: tensor<4xf32> {weir.sharded}, %g: tensor<4xf32>, %dy: tensor<4xf32>)
+    -> (tensor<4xf32> {weir.sharded}, tensor<4xf32>) {
+  %y, %dx, %dg = autodiff.vjp @reduce(%x, %g) seeded [0] (%dy) wanted [0, 1]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %dx, %dg : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @gather_vjp(
+// CHECK-SAME:    %[[X:.*]]: tensor<4xf32> {weir.sharded}, %[[DY:.*]]: tensor<8xf32>)
+// CHECK:         %[[DX:.*]] = shard.all_slice %[[DY]] on @ranks grid_axes = [0] slice_axis = 0 : tensor<8xf32> -> tensor<4xf32>
+// CHECK:         return %[[DX]]
+shard.grid @ranks(shape = 2)
+func.func private @gather(%x: tensor<4xf32> {weir.sharded}) -> tensor<8xf32> {
+  %y = shard.all_gather %x on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+func.func @gather_vjp(%x: tensor<4xf32> {weir.sharded}, %dy: tensor<8xf32>) -> (tensor<4xf32> {weir.sharded}) {
+  %y, %dx = autodiff.vjp @gather(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+// What is gathered and then read by each rank for itself has a sum of which each needs a slice.
+// CHECK-LABEL: func @scattered_vjp(
+// CHECK:         %[[PART:.*]] = linalg.generic
+// CHECK:         %[[DX:.*]] = shard.reduce_scatter %[[PART]] on @ranks grid_axes = [0] scatter_axis = 0 : tensor<8xf32> -> tensor<4xf32>
+// CHECK-NOT:     shard
+// CHECK:         return %[[DX]]
+shard.grid @ranks(shape = 2)
+func.func private @scattered(%x: tensor<4xf32> {weir.sharded}, %w: tensor<8xf32> {weir.sharded})
+    -> (tensor<8xf32> {weir.sharded}) {
+  %u = shard.all_gather %x on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.mul ins(%u, %w : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+func.func @scattered_vjp(%x: tensor<4xf32> {weir.sharded}, %w: tensor<8xf32> {weir.sharded},
+                         %dy: tensor<8xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharded}) {
+  %y, %dx = autodiff.vjp @scattered(%x, %w) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @scatter_vjp(
+// CHECK-SAME:    %[[DY:[a-z0-9]*]]: tensor<4xf32> {weir.sharded})
+// CHECK:         %[[DX:.*]] = shard.all_gather %[[DY]] on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
+// CHECK:         return %[[DX]]
+shard.grid @ranks(shape = 2)
+func.func private @scatter(%x: tensor<8xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharded}) {
+  %y = shard.reduce_scatter %x on @ranks grid_axes = [0] scatter_axis = 0 : tensor<8xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @scatter_vjp(%x: tensor<8xf32> {weir.sharded}, %dy: tensor<4xf32> {weir.sharded})
+    -> (tensor<8xf32> {weir.sharded}) {
+  %y, %dx = autodiff.vjp @scatter(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<8xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<8xf32>)
+  return %dx : tensor<8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @slice_vjp(
+// CHECK-SAME:    %[[DY:[a-z0-9]*]]: tensor<4xf32> {weir.sharded})
+// CHECK:         %[[DX:.*]] = shard.all_gather %[[DY]] on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
+// CHECK:         return %[[DX]]
+shard.grid @ranks(shape = 2)
+func.func private @slice(%x: tensor<8xf32>) -> (tensor<4xf32> {weir.sharded}) {
+  %y = shard.all_slice %x on @ranks grid_axes = [0] slice_axis = 0 : tensor<8xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @slice_vjp(%x: tensor<8xf32>, %dy: tensor<4xf32> {weir.sharded}) -> tensor<8xf32> {
+  %y, %dx = autodiff.vjp @slice(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<8xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<8xf32>)
+  return %dx : tensor<8xf32>
+}
+
+// -----
+
+// The twin: where all ranks share everything, nothing is added up.
+// CHECK-LABEL: func @shared_vjp(
+// CHECK-NOT:     shard
+shard.grid @ranks(shape = 2)
+func.func private @shared(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.mul ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @shared_vjp(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %dx = autodiff.vjp @shared(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
