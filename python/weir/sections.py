@@ -16,7 +16,7 @@ SENT, RECEIVED, KEPT = "sent.", "received.", "kept."
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """What ranks do with a value: its number in the entry, "all_reduce" and so on, and the dimension that it is along."""
+    """An exchange of a value among ranks: its number in the entry, "all_reduce" and so on, and the dimension that it is along."""
 
     number: int
     kind: str

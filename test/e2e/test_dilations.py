@@ -170,20 +170,23 @@ def test_no_tensor_is_dilated(weir):
     assert max(sizes) * 4 < 50e6
 
 
-def test_the_gradient_reads_a_part_of_the_cotangent(weir):
-    """Of a strided slice of a tensor that was padded: of its rows' 6 elements one has a gradient."""
-    text = """
-func.func @f(%x: tensor<2x1x1xf32>) -> tensor<3x1x6xf32> {
+PADDED = """
   %v = arith.constant 0.25 : f32
   %p = tensor.pad %x low[1, 0, 0] high[5, 0, 5] {
   ^bb0(%i: index, %j: index, %k: index):
     tensor.yield %v : f32
   } : tensor<2x1x1xf32> to tensor<8x1x6xf32>
-  %s = tensor.extract_slice %p[0, 0, 0] [3, 1, 6] [3, 1, 1] : tensor<8x1x6xf32> to tensor<3x1x6xf32>
+  %s = tensor.extract_slice %p[0, 0, 0] [3, 1, 6] [3, 1, 1] : tensor<8x1x6xf32> to tensor<3x1x6xf32>"""
+
+
+def test_the_gradient_reads_a_part_of_the_cotangent(weir):
+    """Of a strided slice of a tensor that was padded: of its rows' 6 elements one has a gradient."""
+    text = f"""
+func.func @f(%x: tensor<2x1x1xf32>) -> tensor<3x1x6xf32> {{{PADDED}
   %e = tensor.empty() : tensor<3x1x6xf32>
   %th = linalg.exp ins(%s : tensor<3x1x6xf32>) outs(%e : tensor<3x1x6xf32>) -> tensor<3x1x6xf32>
   return %th : tensor<3x1x6xf32>
-}"""
+}}"""
     artifact = weir.compile_text(text, "a", "--vjp=f")
     weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=3"], 2e-5)
     report = json.loads(weir.run("gradcheck", "a.mlir", "--entry=f", "--json"))
@@ -191,15 +194,9 @@ func.func @f(%x: tensor<2x1x1xf32>) -> tensor<3x1x6xf32> {
 
 
 def test_beside_another_reader_the_gradient_reads_a_part_of_the_cotangent(weir):
-    text = """
-func.func @f(%x: tensor<2x1x1xf32>) -> (tensor<2x1x1xf32>, tensor<3x1x6xf32>) {
-  %v = arith.constant 0.25 : f32
-  %p = tensor.pad %x low[1, 0, 0] high[5, 0, 5] {
-  ^bb0(%i: index, %j: index, %k: index):
-    tensor.yield %v : f32
-  } : tensor<2x1x1xf32> to tensor<8x1x6xf32>
-  %s = tensor.extract_slice %p[0, 0, 0] [3, 1, 6] [3, 1, 1] : tensor<8x1x6xf32> to tensor<3x1x6xf32>
+    text = f"""
+func.func @f(%x: tensor<2x1x1xf32>) -> (tensor<2x1x1xf32>, tensor<3x1x6xf32>) {{{PADDED}
   return %x, %s : tensor<2x1x1xf32>, tensor<3x1x6xf32>
-}"""
+}}"""
     artifact = weir.compile_text(text, "a", "--vjp=f")
     weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=3"], 2e-5)

@@ -338,5 +338,5 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "TopK": top_k,
 }
 
-# Those of operators outside of ONNX's own domain.
+# Operators outside of ONNX's own domain.
 FOREIGN_RULES: dict[tuple[str, str], Callable[[Writer], bool]] = learned.RULES | updates.RULES

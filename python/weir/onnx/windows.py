@@ -68,7 +68,7 @@ def convolve_integers(writer: Writer) -> bool:
     if not has_many:
         convolve(writer.node.input[1], *zeros).finish()
         return True
-    # What the zero points of the weights take away is a multiple of the sum of each window, which floats hold exactly.
+    # The weights' zero points take away a multiple of the sum of each window, which floats hold exactly.
     wide = x.cast(TensorProto.FLOAT if 255 * prod(weights[1:]) < 1 << 24 else TensorProto.DOUBLE)
     wide = wide - writer.operand(2).cast(wide.kind) if writer.has(2) else wide
     sums = wide.apply("Conv", writer.constant(numpy.ones(weights), _get_dtype(wide)), **kept).cast(TensorProto.INT32)
