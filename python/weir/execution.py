@@ -7,10 +7,8 @@ at all.
 
 import contextlib
 import dataclasses
-import functools
 import os
 import signal
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -19,7 +17,7 @@ from typing import Any
 import numpy
 
 from weir.arrays import Array, Status
-from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
+from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
 from weir.sections import KEPT, SENT, join_sections
 
 # From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
