@@ -121,6 +121,26 @@ def test_training_updates_what_the_patterns_name():
             weir.onnx.compile(model, device="cpu", precision="tf32", **options)
 
 
+def test_trained_initializers_keep_their_names_behind_operators_on_constants():
+    model = make_model("""folded (float[5, 6] x) => (float loss) {
+      turned = Transpose (weight)
+      halved = Mul(turned, half)
+      shape = Constant <value_ints = [6, 4]> ()
+      square = Reshape(halved, shape)
+      y = MatMul(x, square)
+      loss = ReduceMean <keepdims: int = 0> (y)
+    }""", weight=normal(4, 6), half=numpy.float32([0.5]))
+    weight, x = numpy_helper.to_array(model.graph.initializer[0]), normal(5, 6)
+    with weir.onnx.compile(model, train="loss", trained=["w*"], optimizer=weir.SGD(learning_rate=0.5),
+                           device="cpu") as step:
+        assert float(step(x)) == pytest.approx(float((x @ weight.T / 2).mean()), rel=1e-5, abs=1e-6)
+        expected = weight - 0.5 * numpy.broadcast_to(x.sum(0) / 2 / 20, (4, 6))
+        numpy.testing.assert_allclose(step.state_dict()["weight"], expected, rtol=1e-4, atol=1e-5)
+    exported = weir.onnx.export(model, train="loss", trained=["half"])
+    assert [argument.name for argument in exported.arguments] == ["x", "half", "turned"]
+    assert [argument.name for argument in weir.onnx.export(model).arguments] == ["x", "square"]
+
+
 def test_all_operators_that_do_not_lower_are_named():
     model = make_model("""bad (float[33, 33] x, float[5, 1, 2] steps, float[1, 6, 2] w, float[1, 6, 2] r) =>
                               (float d, float[5, 1, 1, 2] s, int64[2, n] places) {

@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from weir.graphs import Argument, Exported, ExportError, Result, check_names, print_graph, set_attributes
 from weir.onnx.lowering import lower
-from weir.onnx.models import IMMEDIATE, Model, get_dtype, get_shape, load, specialize
+from weir.onnx.models import IMMEDIATE, Model, get_dtype, get_shape, is_float, load, specialize
 
 # Operands that are statistics: no gradient trains them.
 STATISTICS = {"BatchNormalization": (3, 4)}
@@ -40,7 +40,8 @@ def export(
     Errors:    ExportError for operators without a form in linalg, all at once, each with its nodes; for sizes that are
                not known; for types that Weir has not. OSError.
     """
-    specialized = specialize(load(model), shapes or {}, constants or {})
+    specialized = specialize(load(model), shapes or {}, constants or {},
+                             lambda name: train is not None and _is_trained(name, trained))
     graph = specialized.graph
     if not graph.node and not graph.output:
         raise ExportError("the model has no output")
@@ -80,8 +81,7 @@ def _take_parameters(graph: onnx.GraphProto) -> dict[str, numpy.ndarray]:
     parameters, constants = {}, []
     for tensor in graph.initializer:
         value = numpy_helper.to_array(tensor)
-        is_float = value.dtype.kind == "f" or value.dtype.name == "bfloat16"
-        if not is_float or not value.ndim or tensor.name in fixed or tensor.name.startswith("/constant"):
+        if not is_float(tensor.data_type) or not value.ndim or tensor.name in fixed or tensor.name.startswith("/constant"):
             constants.append(tensor)
             continue
         parameters[tensor.name] = value
@@ -108,8 +108,11 @@ def _put_first(graph: onnx.GraphProto, name: str) -> None:
 
 def _find_frozen(graph: onnx.GraphProto, parameters: Collection[str], trained: Collection[str]) -> set[str]:
     fixed = {node.input[place] for node in graph.node for place in STATISTICS.get(node.op_type, ())}
-    return {name for name in parameters
-            if name in fixed or not any(fnmatch.fnmatchcase(name, pattern) for pattern in trained)}
+    return {name for name in parameters if name in fixed or not _is_trained(name, trained)}
+
+
+def _is_trained(name: str, trained: Collection[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in trained)
 
 
 def _find_unsigned(values: Sequence[onnx.ValueInfoProto]) -> dict[str, numpy.dtype]:

@@ -63,12 +63,15 @@ def load(model: Model) -> onnx.ModelProto:
 
 
 def specialize(
-    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int] | int], constants: Mapping[str, numpy.ndarray]
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int] | int], constants: Mapping[str, numpy.ndarray],
+    is_kept: Callable[[str], bool] = lambda name: False,
 ) -> onnx.ModelProto:
     """Returns the model with its sizes and some of its inputs fixed, operators on constants evaluated and all nodes
     named.
 
-    `shapes`: the shape of an input by its name, or a size by the name that the model has for it.
+    `shapes`:  the shape of an input by its name, or a size by the name that the model has for it.
+    `is_kept`: whether what is computed from an initializer alone stays in the graph, for float initializers of rank 1
+               and higher from which no size, axis or mode is computed.
     Errors: ExportError for sizes that stay unknown, and for types that Weir has not; NeedsValues.
     """
     _check_constants(model, constants)
@@ -84,17 +87,18 @@ def specialize(
     model = _convert(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    model = simplify(model)
+    model = simplify(model, {name for name in _find_float_initializers(model.graph) if is_kept(name)})
     _check_types(model.graph.output)
     return model
 
 
-def simplify(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model with types and shapes of all values, and operators on constants evaluated. Errors: NeedsValues."""
+def simplify(model: onnx.ModelProto, kept: Collection[str] = ()) -> onnx.ModelProto:
+    """Returns the model with types and shapes of all values, and operators on constants evaluated, but for those on
+    initializers of the names `kept`. Errors: NeedsValues."""
     while True:
         name_nodes(model.graph)
         model = infer(model)
-        if not (_fold(model) or _choose_branches(model) or _replace(model, rewrite) or
+        if not (_fold(model, kept) or _choose_branches(model) or _replace(model, rewrite) or
                 _expand_functions(model, EXPANDED)):
             break
     _check_immediate(model)
@@ -247,23 +251,44 @@ def _convert(model: onnx.ModelProto) -> onnx.ModelProto:
                           f"{OPSET}: {str(error).strip().splitlines()[0]}") from None
 
 
-def _fold(model: onnx.ModelProto) -> bool:
+def _find_float_initializers(graph: onnx.GraphProto) -> set[str]:
+    """Returns the names of float initializers of rank 1 and higher from which no size, axis or mode is computed."""
+    makers = {name: node for node in graph.node for name in node.output}
+    found = [node.input[place] for node in graph.node for place in IMMEDIATE.get(node.op_type, ())
+             if place < len(node.input)]
+    fixed: set[str] = set()
+    while found:
+        name = found.pop()
+        if name not in fixed:
+            fixed.add(name)
+            found += makers[name].input if name in makers else ()
+    return {tensor.name for tensor in graph.initializer
+            if tensor.dims and tensor.name not in fixed and is_float(tensor.data_type)}
+
+
+def is_float(element_type: int) -> bool:
+    """Whether a type of elements, an onnx.TensorProto.DataType, is one of floats."""
+    kind = onnx.helper.tensor_dtype_to_np_dtype(element_type)
+    return kind.kind == "f" or kind.name == "bfloat16"
+
+
+def _fold(model: onnx.ModelProto, kept: Collection[str]) -> bool:
     """Replaces operators on constants, and the shapes of values, by constants. Returns whether there were any."""
     graph = model.graph
     known = {tensor.name: tensor for tensor in graph.initializer}
     values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
-    kept, folded = [], False
+    left, folded = [], False
     for node in graph.node:
-        made = _evaluate(model, node, known, values)
+        made = _evaluate(model, node, known, values, kept)
         if made is None:
-            kept.append(node)
+            left.append(node)
             continue
         folded = True
         known |= {tensor.name: tensor for tensor in made}
         graph.initializer.extend(made)
     if folded:
         del graph.node[:]
-        graph.node.extend(kept)
+        graph.node.extend(left)
         read = {name for node in walk_nodes(graph) for name in node.input} | {value.name for value in graph.output}
         used = [tensor for tensor in graph.initializer if tensor.name in read]
         del graph.initializer[:]
@@ -273,7 +298,7 @@ def _fold(model: onnx.ModelProto) -> bool:
 
 def _evaluate(
     model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, onnx.TensorProto],
-    values: Mapping[str, onnx.ValueInfoProto],
+    values: Mapping[str, onnx.ValueInfoProto], kept: Collection[str],
 ) -> list[onnx.TensorProto] | None:
     """Returns the results of a node, or None if it is left to the program."""
     if node.op_type in ("Shape", "Size") and (shape := _find_shape(node.input[0], known, values)) is not None:
@@ -282,7 +307,7 @@ def _evaluate(
         return [numpy_helper.from_array(numpy.asarray(part if node.op_type == "Shape" else part.prod()),
                                         node.output[0])]
     inputs = [name for name in node.input if name]
-    if node.op_type in RANDOM or any(name not in known for name in inputs):
+    if node.op_type in RANDOM or any(name not in known or name in kept for name in inputs):
         return None
     if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute):
         return None
