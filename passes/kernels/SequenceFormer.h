@@ -97,8 +97,10 @@ private:
   bool findStack(unsigned number);
   std::optional<Bounds> getBounds(mlir::AffineExpr expr);
   bool fits(mlir::AffineExpr expr, mlir::Type type);
-  Frame *getFrame(mlir::linalg::LinalgOp op, unsigned result, llvm::ArrayRef<mlir::AffineExpr> coords);
-  std::optional<std::pair<mlir::Value, Exprs>> step(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> coords);
+  Frame *getFrame(mlir::linalg::LinalgOp op, unsigned result,
+                  llvm::ArrayRef<mlir::AffineExpr> coords);
+  std::optional<std::pair<mlir::Value, Exprs>> step(mlir::Value tensor,
+                                                    llvm::ArrayRef<mlir::AffineExpr> coords);
   std::optional<std::pair<mlir::Value, Exprs>> getSource(mlir::OpOperand *operand, Frame *frame);
 
   mlir::AffineExpr getNumber(mlir::Value scalar, Frame *frame);

@@ -193,7 +193,8 @@ AffineExpr SequenceFormer::getElementNumber(Value tensor, ArrayRef<AffineExpr> c
 //===----------------------------------------------------------------------===//
 
 /// Returns the point at which `op` computes an element of a result, or null.
-SequenceFormer::Frame *SequenceFormer::getFrame(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> coords) {
+SequenceFormer::Frame *SequenceFormer::getFrame(linalg::LinalgOp op, unsigned result,
+                                                ArrayRef<AffineExpr> coords) {
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
   if (op.getNumReductionLoops() != 0 || !map.isProjectedPermutation(/*allowZeroInResults=*/true) ||
       op->hasAttr(schedule::noFuseAttrName))
@@ -216,7 +217,8 @@ SequenceFormer::Frame *SequenceFormer::getFrame(linalg::LinalgOp op, unsigned re
 }
 
 /// Returns what a body's argument is an element of, and where; or a scalar and nowhere.
-std::optional<std::pair<Value, SequenceFormer::Exprs>> SequenceFormer::getSource(OpOperand *operand, Frame *frame) {
+std::optional<std::pair<Value, SequenceFormer::Exprs>> SequenceFormer::getSource(OpOperand *operand,
+                                                                                 Frame *frame) {
   Value value = operand->get();
   if (!isa<ShapedType>(value.getType()))
     return std::pair(value, Exprs());
@@ -227,8 +229,8 @@ std::optional<std::pair<Value, SequenceFormer::Exprs>> SequenceFormer::getSource
 }
 
 /// Steps from an element of a slice or a reshape to that of its source.
-std::optional<std::pair<Value, SequenceFormer::Exprs>> SequenceFormer::step(Value tensor,
-                                                            ArrayRef<AffineExpr> coords) {
+std::optional<std::pair<Value, SequenceFormer::Exprs>>
+SequenceFormer::step(Value tensor, ArrayRef<AffineExpr> coords) {
   Operation *op = tensor.getDefiningOp();
   if (!op || !loop->isAncestor(op))
     return std::nullopt;

@@ -91,6 +91,6 @@ def test_twenty_kills(launch, tmp_path):
         folder = tmp_path / str(number)
         ranks = start(launch, folder, pause=0.02, **options)
         lost = draw.randrange(2)
-        kill(ranks, lost, draw.randrange(STEPS - 1), draw.random() * 0.1)
+        kill(ranks, lost, draw.randrange(1, STEPS - 1), draw.random() * 0.1)
         check_fault(ranks, lost, within=60)
         check_resumed(launch, folder, expected, options)

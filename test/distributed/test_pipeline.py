@@ -22,7 +22,7 @@ def test_a_stage_for_each_rank(launch):
 
 
 def test_several_stages_for_each_rank(launch):
-    check(launch("pipeline", schedules=MULTI, kinds=["tied"], blocks=4))
+    check(launch("pipeline", schedules=MULTI, kinds=["tied", "skip"], blocks=4))
 
 
 def test_kinds_of_models(launch):
@@ -39,7 +39,11 @@ def test_uses_that_are_counted_twice_are_seen(launch):
     assert found["plain 1F1B"]["error"] > 1e-2
 
 
+def test_three_ranks_and_a_value_for_the_last(launch):
+    check(launch("pipeline", size=3, schedules=SINGLE, kinds=["skip"], blocks=3))
+
+
 @pytest.mark.full
 def test_four_ranks(launch):
     check(launch("pipeline", size=4, schedules=SINGLE, kinds=["tied", "skip"], blocks=4))
-    check(launch("pipeline", size=4, schedules=MULTI, kinds=["tied", "frozen"], blocks=8, microbatches=8, timeout=900))
+    check(launch("pipeline", size=4, schedules=MULTI, kinds=["tied", "frozen", "skip"], blocks=8, microbatches=8, timeout=900))

@@ -7,10 +7,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.distributed.pipelining import Pipe, SplitPoint, pipeline
+from torch.distributed.pipelining import Pipe
 from torch.distributed.pipelining.stage import _PipelineStage
 from torch.fx import Interpreter
 
+from weir.distributed.cutting import split
 from weir.distributed.groups import Ranks, hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
 from weir.graphs import ExportError
@@ -54,7 +55,7 @@ class Stages:
         problem = ""
         try:
             bound = bind(model, example)
-            self._pipe = _split(model, split_points, bound.args, bound.kwargs)
+            self._pipe = split(model, split_points, bound.args, bound.kwargs)
             self._calls = _trace_calls(self._pipe, bound.args, bound.kwargs)
         except (ExportError, TypeError) as error:
             problem = str(error)
@@ -315,30 +316,3 @@ def _trace_calls(pipe: Pipe, args: tuple, kwargs: Mapping[str, Any]) -> list[tup
     with torch.no_grad():
         calls.run(*args, *kwargs.values())
     return calls.found
-
-
-def _split(model: nn.Module, split_points: Sequence[str], args: tuple, kwargs: Mapping[str, Any]) -> Pipe:
-    modules = dict(model.named_modules(remove_duplicate=False))
-    for name in split_points:
-        if name not in modules or not name:
-            raise ExportError(f"there is no submodule {name!r} to begin a stage with; name one of "
-                              f"{', '.join(sorted(filter(None, modules))[:5])}...")
-        if others := [other for other, module in modules.items() if module is modules[name] and other != name]:
-            raise ExportError(f"{name} and {others[0]} are one module, whose state would be that of several stages; split "
-                              "where a module is called once")
-    if len(set(split_points)) < len(split_points):
-        raise ExportError("a split point is named twice; name each once")
-    # PyTorch marks a split by another `forward`, which the module is not to keep.
-    before = {name: dict(modules[name].__dict__) for name in split_points}
-    try:
-        pipe = pipeline(model, args, dict(kwargs), split_spec={name: SplitPoint.BEGINNING for name in split_points})
-    except RuntimeError as error:
-        raise ExportError(f"PyTorch cannot cut the module: {error.__cause__ or error}".splitlines()[0]) from error
-    finally:
-        for name, attributes in before.items():
-            modules[name].__dict__.clear()
-            modules[name].__dict__.update(attributes)
-    if pipe.num_stages != len(split_points) + 1:
-        raise ExportError(f"{len(split_points)} split points make {pipe.num_stages} stages: one begins the module, is never "
-                          "called, or is called several times, with one state; split where a module is called once")
-    return pipe
