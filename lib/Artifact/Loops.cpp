@@ -46,6 +46,7 @@ public:
 private:
   void addRange(int64_t first, int64_t end, size_t nextLoop);
   void addLoop(size_t number);
+  void addStretch(int64_t first, int64_t end);
   void addCommand(size_t number);
   void renameValues(const Loop &loop);
   void addSlots();
@@ -56,8 +57,8 @@ private:
   std::vector<int64_t> current; ///< by value of the plan: that of the trip that is written
   /// By slot: runs of waves in which it is live, each time that it is.
   std::vector<std::vector<std::pair<int64_t, int64_t>>> instances;
-  int64_t wave = -1;     ///< of the last dispatch that was written
-  int64_t planWave = -1; ///< and in the plan
+  int64_t nextWave = 0; ///< behind all waves that were written
+  int64_t shift = 0;    ///< of a wave of the plan
   UnrolledPlan result;
 };
 } // namespace
@@ -91,23 +92,36 @@ void Unroller::addCommand(size_t number) {
   }
   command.hazards.clear();
   if (command.kind == Command::Kind::Dispatch) {
-    // Waves go on where the trip before ended.
-    wave += command.wave == planWave ? 0 : 1;
-    planWave = command.wave;
-    for (size_t i = 0; i < plan.slots.size(); ++i) {
-      const Slot &slot = plan.slots[i];
-      if (planWave < slot.firstWave || planWave > slot.lastWave)
-        continue;
-      auto &runs = instances[i];
-      if (runs.empty() || runs.back().second < wave - 1)
-        runs.push_back({wave, wave});
-      runs.back().second = wave;
-    }
-    command.wave = wave;
+    command.wave += shift;
     result.dispatches.push_back(numbers[number]);
   }
   result.commands.push_back(number);
   result.plan.commands.push_back(std::move(command));
+}
+
+/// Adds commands between the ends of loops. Their waves go on behind those before, in the plan's
+/// order: a dispatch may be recorded before others of an earlier wave.
+void Unroller::addStretch(int64_t first, int64_t end) {
+  int64_t least = std::numeric_limits<int64_t>::max(), most = -1;
+  for (int64_t i = first; i < end; ++i)
+    if (const Command &command = plan.commands[size_t(i)]; command.kind == Command::Kind::Dispatch) {
+      least = std::min(least, command.wave);
+      most = std::max(most, command.wave);
+    }
+  shift = nextWave - least;
+  for (size_t i = 0; most >= 0 && i < plan.slots.size(); ++i) {
+    int64_t from = std::max(plan.slots[i].firstWave, least), to = std::min(plan.slots[i].lastWave, most);
+    if (from > to)
+      continue;
+    auto &runs = instances[i];
+    if (runs.empty() || runs.back().second < from + shift - 1)
+      runs.push_back({from + shift, to + shift});
+    runs.back().second = to + shift;
+  }
+  for (int64_t i = first; i < end; ++i)
+    addCommand(size_t(i));
+  if (most >= 0)
+    nextWave = most + shift + 1;
 }
 
 void Unroller::addLoop(size_t number) {
@@ -119,12 +133,10 @@ void Unroller::addLoop(size_t number) {
     renameValues(loop);
     for (const CarriedValue &carried : loop.carried)
       current[size_t(carried.inside)] = last[carried.inside];
-    planWave = -1;
     addRange(loop.first, loop.end, number + 1);
     for (const CarriedValue &carried : loop.carried)
       last[carried.inside] = current[size_t(carried.next)];
   }
-  planWave = -1;
   for (const CarriedValue &carried : loop.carried)
     current[size_t(carried.after)] = last[carried.inside];
 }
@@ -138,7 +150,9 @@ void Unroller::addRange(int64_t first, int64_t end, size_t nextLoop) {
         ++nextLoop;
       addLoop(inner);
     } else {
-      addCommand(size_t(first++));
+      int64_t next = nextLoop < plan.loops.size() ? std::min(plan.loops[nextLoop].first, end) : end;
+      addStretch(first, next);
+      first = next;
     }
   }
 }

@@ -313,6 +313,12 @@ private:
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   /// Returns the sizes of a tensor as it lies in the kernel's memory.
   llvm::SmallVector<int64_t> getSizes(mlir::Value tensor) const;
+  /// Whether something holds for all that `evaluate` gets elements of for an element of `tensor`,
+  /// itself included, and the indices.
+  bool allReads(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices,
+                llvm::function_ref<bool(mlir::Value read, mlir::AffineMap at)> holds) const;
+  /// Whether `evaluate` would read a copy that is filled.
+  bool readsCopy(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
   mlir::AffineExpr linearize(llvm::ArrayRef<int64_t> sizes,
                              llvm::ArrayRef<mlir::AffineExpr> indices) const;
   /// Returns the indices in a tensor of shape `to` of the element that a reshape of it, of

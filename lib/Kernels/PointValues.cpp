@@ -283,6 +283,9 @@ Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
     scope = std::max(scope, reducedDepth);
   if (overwritten.contains(tensor))
     scope = std::max(scope, getGuardedScope());
+  // An invocation that skips the guarded code may not have filled its copy.
+  if (unsigned guarded = getGuardedScope(); guarded > scope && readsCopy(tensor, exact))
+    scope = guarded;
   AffineMap map = AffineMap::get(maxCoordinates, 0, exact, context);
   // The rest of a size has shorter vectors, and may have equal indices.
   std::tuple key = {tensor, map, map.isFunctionOfDim(laneOfVector) ? lanes : 1};
@@ -308,7 +311,8 @@ SmallVector<Value> PointEmitter::evaluateStep(linalg::GenericOp op, ArrayRef<Aff
                     accumulators);
 }
 
-bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
+bool PointEmitter::allReads(Value tensor, ArrayRef<AffineExpr> indices,
+                            function_ref<bool(Value read, AffineMap at)> holds) const {
   // Visits a point that several ops read once: the number of paths to it may be exponential.
   llvm::SetVector<std::pair<Value, AffineMap>> reads;
   auto add = [&](Value read, ArrayRef<AffineExpr> at) {
@@ -317,12 +321,8 @@ bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) 
   add(tensor, indices);
   for (size_t next = 0; next < reads.size(); ++next) {
     auto [read, at] = reads[next];
-    if (std::optional<unsigned> buffer = getBuffer(read)) {
-      AffineExpr address = linearize(getSizes(read), at.getResults());
-      if (address.isFunctionOfDim(laneOfVector) && !getVectorAddress(*buffer, address))
-        return false;
-      continue;
-    }
+    if (!holds(read, at))
+      return false;
     auto op = read.getDefiningOp<linalg::GenericOp>();
     if (!op || getSplat(read) || getOpShape(op) != OpShape::Pointwise)
       continue;
@@ -336,4 +336,25 @@ bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) 
         add(operand->get(), apply(getAccessMap(op, operand), loops));
   }
   return true;
+}
+
+bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
+  return allReads(tensor, indices, [&](Value read, AffineMap at) {
+    std::optional<unsigned> buffer = getBuffer(read);
+    if (!buffer)
+      return true;
+    AffineExpr address = linearize(getSizes(read), at.getResults());
+    return !address.isFunctionOfDim(laneOfVector) || getVectorAddress(*buffer, address).has_value();
+  });
+}
+
+bool PointEmitter::readsCopy(Value tensor, ArrayRef<AffineExpr> indices) const {
+  return !allReads(tensor, indices, [&](Value read, AffineMap at) {
+    if (std::optional<unsigned> buffer = getBuffer(read)) {
+      const auto *copy = cache.find({*buffer, linearize(getSizes(read), at.getResults())});
+      return !copy || !copy->isFilled;
+    }
+    const auto *copy = computedCache.find({read, at});
+    return !copy || !copy->isFilled;
+  });
 }

@@ -58,7 +58,7 @@ private:
                   const std::vector<int64_t> &results);
   void addLoop(const LinkedStep &step);
   std::vector<std::pair<size_t, int64_t>> addCopies(const LinkedStep &step);
-  void addCopy(size_t segment, int64_t from, size_t source, int64_t to, size_t target);
+  int64_t addCopy(size_t segment, int64_t from, size_t source, int64_t to, size_t target);
   int64_t addKernel(const Kernel &kernel);
   int64_t addValue(const std::string &name, int64_t bytes);
   void extendLives();
@@ -223,15 +223,17 @@ void Linker::addSegment(size_t number, const std::vector<int64_t> &arguments,
   }
 }
 
-/// Adds the dispatches of a segment that copies its argument.
-void Linker::addCopy(size_t segment, int64_t from, size_t source, int64_t to, size_t target) {
+/// Adds the dispatches of a segment that copies its argument. Returns the wave behind them.
+int64_t Linker::addCopy(size_t segment, int64_t from, size_t source, int64_t to, size_t target) {
   const Plan &copy = program.segments[segment];
+  int64_t end = wave;
   for (Command command : copy.commands) {
     if (command.kind != Command::Kind::Dispatch)
       continue;
     command.kernel = addKernel(copy.kernels[size_t(command.kernel)]);
     command.queue = 0;
     command.wave += wave;
+    end = std::max(end, command.wave + 1);
     for (PlanOperand &operand : command.operands) {
       bool isSource = copy.allocations[size_t(operand.allocation)].kind == AllocationKind::Argument;
       operand.allocation = int64_t(isSource ? source : target);
@@ -240,6 +242,7 @@ void Linker::addCopy(size_t segment, int64_t from, size_t source, int64_t to, si
     }
     dispatches.push_back(std::move(command));
   }
+  return end;
 }
 
 /// Copies what a trip made elsewhere to the bytes where the next one expects it. Returns the home
@@ -253,7 +256,7 @@ std::vector<std::pair<size_t, int64_t>> Linker::addCopies(const LinkedStep &step
     sources.push_back({getHome(carried.next), carried.next});
   auto name = [&](int64_t value) { return plan.values[size_t(value)].name; };
   // First out of the bytes of other carried values, then to their own.
-  bool isNeeded = false;
+  int64_t end = wave;
   for (size_t i = 0; i < sources.size(); ++i) {
     auto &[home, value] = sources[i];
     if (home == getHome(step.carried[i].inside) || !carriedHomes.count(home))
@@ -262,23 +265,20 @@ std::vector<std::pair<size_t, int64_t>> Linker::addCopies(const LinkedStep &step
     int64_t made = addValue(name(value), size);
     size_t spare = homes.size();
     homes.push_back({name(value), size});
-    addCopy(step.carried[i].copy, value, home, made, spare);
+    end = std::max(end, addCopy(step.carried[i].copy, value, home, made, spare));
     sources[i] = {spare, made};
-    isNeeded = true;
   }
-  wave += isNeeded;
-  isNeeded = false;
+  wave = end;
   for (size_t i = 0; i < sources.size(); ++i) {
     auto &[home, value] = sources[i];
     size_t own = getHome(step.carried[i].inside);
     if (home == own)
       continue;
     int64_t made = addValue(name(value), plan.values[size_t(value)].bytes);
-    addCopy(step.carried[i].copy, value, home, made, own);
+    end = std::max(end, addCopy(step.carried[i].copy, value, home, made, own));
     sources[i] = {own, made};
-    isNeeded = true;
   }
-  wave += isNeeded;
+  wave = end;
   return sources;
 }
 

@@ -318,6 +318,13 @@ def test_op(weir, name, profile):
 
 
 # Without gradients: results of integers.
+def test_copies_of_invocations_without_elements(weir):
+    """Teams of 16 share rows of fewer vectors: who has none fills no copy, and reads none."""
+    (weir.folder / "a.mlir").write_text(get_text("gather_of_planes"))
+    weir.run("compile", "a.mlir", "--vjp=f", "--entry=f.vjp", "--target=vulkan:v3d", "-o", "a.weir",
+             "--against-graph=always")
+
+
 @pytest.mark.parametrize("name", sorted(set(GRAPHS) - {"place_of_maximum", "bytes"}))
 def test_gradient(weir, name):
     """Against central differences in f64, and on Vulkan against the reference."""

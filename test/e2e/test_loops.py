@@ -112,6 +112,24 @@ def make_inputs(weir, artifact, n):
     return ["--input=in.safetensors"]
 
 
+@pytest.mark.parametrize("n", [1, 9])
+def test_flags_in_words(weir, n):
+    """Where a flag has no bytes, a copy of it is two dispatches, in two waves of the loop."""
+    artifact = weir.compile_text(get_text(*GRAPHS["swapped"]), "a", "--target=vulkan:minimum")
+    inputs = make_inputs(weir, artifact, n)
+    weir.run("run", artifact, "--device=reference", "--f64", *inputs, "--output=expected.safetensors")
+    plan = get_plan(artifact)
+    [loop] = plan["loops"]
+    inside = {c["wave"] for c in plan["commands"][loop["first"]:loop["end"]] if c["command"] == "dispatch"}
+    behind = {c["wave"] for c in plan["commands"][loop["end"]:] if c["command"] == "dispatch"}
+    assert max(inside) < min(behind)
+    for strategy in ("recorded", "latest-first"):
+        weir.run("run", artifact, *inputs, "--device=sim", f"--sim-strategy={strategy}",
+                 "--compare=expected.safetensors", "--tolerance=1e-5")
+    for done in run_checkers(artifact):
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("n", [0, 1, 9])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_loop(weir, name, n):
