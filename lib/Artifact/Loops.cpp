@@ -104,13 +104,15 @@ void Unroller::addCommand(size_t number) {
 void Unroller::addStretch(int64_t first, int64_t end) {
   int64_t least = std::numeric_limits<int64_t>::max(), most = -1;
   for (int64_t i = first; i < end; ++i)
-    if (const Command &command = plan.commands[size_t(i)]; command.kind == Command::Kind::Dispatch) {
+    if (const Command &command = plan.commands[size_t(i)];
+        command.kind == Command::Kind::Dispatch) {
       least = std::min(least, command.wave);
       most = std::max(most, command.wave);
     }
   shift = nextWave - least;
   for (size_t i = 0; most >= 0 && i < plan.slots.size(); ++i) {
-    int64_t from = std::max(plan.slots[i].firstWave, least), to = std::min(plan.slots[i].lastWave, most);
+    int64_t from = std::max(plan.slots[i].firstWave, least),
+            to = std::min(plan.slots[i].lastWave, most);
     if (from > to)
       continue;
     auto &runs = instances[i];
