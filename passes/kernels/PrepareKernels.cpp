@@ -186,6 +186,68 @@ static void dropOperands(func::FuncOp function, IRRewriter &rewriter) {
   }
 }
 
+/// Replaces ops that leave all of their initial values as they are, as a sum of products with 0
+/// does.
+static void dropUnchanged(func::FuncOp function, IRRewriter &rewriter) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    auto isUnchanged = [&](const auto &yielded) {
+      return yielded.value() == op.getRegionOutputArgs()[yielded.index()];
+    };
+    if (llvm::all_of(llvm::enumerate(op.getBody()->getTerminator()->getOperands()), isUnchanged))
+      rewriter.replaceOp(op, op.getDpsInits());
+  }
+}
+
+/// Makes operands that nothing uses of results that nothing reads. Upstream's fusion leaves such a
+/// result where it alone says how long a loop is.
+static void dropResults(func::FuncOp function, IRRewriter &rewriter) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    auto isDropped = [&](OpResult result) {
+      return result.use_empty() && op.getRegionOutputArgs()[result.getResultNumber()].use_empty();
+    };
+    if (llvm::none_of(op->getResults(), isDropped) || llvm::all_of(op->getResults(), isDropped))
+      continue;
+    rewriter.setInsertionPoint(op);
+    SmallVector<Value> inputs(op.getDpsInputs()), inits, yielded;
+    SmallVector<AffineMap> maps, kept;
+    SmallVector<BlockArgument> dropped;
+    SmallVector<OpResult> left;
+    for (OpOperand *input : op.getDpsInputOperands())
+      maps.push_back(op.getMatchingIndexingMap(input));
+    for (OpResult result : op->getResults()) {
+      OpOperand *init = op.getDpsInitOperand(result.getResultNumber());
+      AffineMap map = op.getMatchingIndexingMap(init);
+      if (isDropped(result)) {
+        auto type = cast<RankedTensorType>(result.getType());
+        inputs.push_back(
+            tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType()));
+        maps.push_back(map);
+        dropped.push_back(op.getRegionOutputArgs()[result.getResultNumber()]);
+        continue;
+      }
+      left.push_back(result);
+      inits.push_back(init->get());
+      kept.push_back(map);
+      yielded.push_back(op.getBody()->getTerminator()->getOperand(result.getResultNumber()));
+    }
+    llvm::append_range(maps, kept);
+    auto less = linalg::GenericOp::create(rewriter, op.getLoc(), TypeRange(inits), inputs, inits,
+                                          maps, op.getIteratorTypesArray());
+    less->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    Block *body = op.getBody();
+    for (auto [number, argument] : llvm::enumerate(dropped)) {
+      body->insertArgument(op.getNumDpsInputs() + number, argument.getType(), argument.getLoc());
+      body->eraseArgument(argument.getArgNumber());
+    }
+    rewriter.modifyOpInPlace(body->getTerminator(),
+                             [&] { body->getTerminator()->setOperands(yielded); });
+    less.getRegion().takeBody(op.getRegion());
+    for (auto [result, same] : llvm::zip_equal(left, less->getResults()))
+      rewriter.replaceAllUsesWith(result, same);
+    rewriter.eraseOp(op);
+  }
+}
+
 /// Gives each tensor that is made slice by slice its own first slices: two tensors that begin alike
 /// have shared them since common subexpressions were merged, and neither could be written in place.
 static void separateSlices(func::FuncOp function, IRRewriter &rewriter) {
@@ -246,6 +308,8 @@ static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
     rewriter.replaceOp(op, *affine::expandAffineMap(rewriter, op.getLoc(), op.getAffineMap(),
                                                     op.getMapOperands()));
   });
+  dropUnchanged(function, rewriter);
+  dropResults(function, rewriter);
   pickTerms(function);
   splitReads(function);
   dropOperands(function, rewriter);

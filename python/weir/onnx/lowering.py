@@ -9,11 +9,23 @@ from torch_mlir.extras.onnx_importer import Config, ModelInfo, NodeImporter
 
 from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes, walk
 from weir.holes import FOREIGN, Hole, fill_holes, open_holes
-from weir.onnx.models import expand
+from weir.onnx.determinants import MAX_SIZE
+from weir.onnx.models import RANDOM, expand
 from weir.onnx.rewrites import is_wrong
 
 PIPELINE = ("builtin.module(torch-onnx-to-torch-backend-pipeline,"
             "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})")
+
+# Why some operators have no form.
+REASONS = {
+    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), "the size of its result depends on values"),
+    **dict.fromkeys(RANDOM, "it has no seed that a program could take"),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), "torch-mlir lowers clip, input_forget and activations other than Sigmoid, "
+                                            "Tanh and Relu to other values"),
+    "AveragePool": "torch-mlir lowers dilations with ceil_mode to other values",
+    "Det": f"matrices of 1 to {MAX_SIZE} rows have one",
+    "RoiAlign": "with sampling_ratio 0 the number of samples depends on the regions; set it to 1 or more",
+}
 
 
 def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
@@ -89,7 +101,8 @@ def _expand_or_refuse(model: onnx.ModelProto, error: LoweringError) -> onnx.Mode
 
 def _refuse(nodes: list[onnx.NodeProto]) -> None:
     if nodes:
-        lines = [f"  {node.op_type}, node {node.name}" for node in nodes]
+        lines = [f"  {node.op_type}, node {node.name}" + (f": {REASONS[node.op_type]}" if node.op_type in REASONS else "")
+                 for node in nodes]
         raise ExportError("\n".join(["the model has operators without a form in linalg:", *lines]))
 
 

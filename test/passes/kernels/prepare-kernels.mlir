@@ -183,3 +183,70 @@ func.func @sum_over_rows(%a: tensor<3x5x6xf32>, %b: tensor<6x4xf32>) -> tensor<5
       }
   return %r : tensor<5x4xf32>
 }
+
+// What products with 0 are added to stays as it is; the twin adds something.
+
+// CHECK-LABEL: func.func @unchanged(
+// CHECK-SAME: %[[X:.*]]: tensor<3x5xi32>, %[[START:.*]]: tensor<3xi32>
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[START]] : tensor<3xi32>
+func.func @unchanged(%x: tensor<3x5xi32>, %start: tensor<3xi32>) -> tensor<3xi32> {
+  %zero = arith.constant dense<0> : tensor<3x5xi32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+                                          affine_map<(i, j) -> (i)>],
+                         iterator_types = ["parallel", "reduction"]}
+      ins(%x, %zero : tensor<3x5xi32>, tensor<3x5xi32>) outs(%start : tensor<3xi32>) {
+  ^bb0(%a: i32, %b: i32, %o: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<3xi32>
+  return %sum : tensor<3xi32>
+}
+
+// CHECK-LABEL: func.func @changed(
+// CHECK: linalg.generic
+// CHECK: arith.addi
+func.func @changed(%x: tensor<3x5xi32>, %start: tensor<3xi32>) -> tensor<3xi32> {
+  %one = arith.constant dense<1> : tensor<3x5xi32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+                                          affine_map<(i, j) -> (i)>],
+                         iterator_types = ["parallel", "reduction"]}
+      ins(%x, %one : tensor<3x5xi32>, tensor<3x5xi32>) outs(%start : tensor<3xi32>) {
+  ^bb0(%a: i32, %b: i32, %o: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<3xi32>
+  return %sum : tensor<3xi32>
+}
+
+// The weights are 1, and only they say how long a window is: an operand that nothing reads says it.
+
+// CHECK-LABEL: func.func @window_of_ones(
+// CHECK: %[[SIZE:.*]] = tensor.empty() : tensor<3xi8>
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %[[SIZE]] : tensor<7xi8>, tensor<3xi8>)
+// CHECK: return %[[SUM]]
+func.func @window_of_ones(%x: tensor<7xi8>) -> tensor<5xi32> {
+  %ones = arith.constant dense<2> : tensor<3xi8>
+  %start = arith.constant dense<0> : tensor<5xi32>
+  %e = tensor.empty() : tensor<3xi8>
+  %w = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%ones : tensor<3xi8>) outs(%e : tensor<3xi8>) {
+  ^bb0(%a: i8, %o: i8):
+    %one = arith.constant 1 : i8
+    %s = arith.subi %a, %one : i8
+    linalg.yield %s : i8
+  } -> tensor<3xi8>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i + j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+                         iterator_types = ["parallel", "reduction"]}
+      ins(%x, %w : tensor<7xi8>, tensor<3xi8>) outs(%start : tensor<5xi32>) {
+  ^bb0(%a: i8, %b: i8, %o: i32):
+    %c = arith.extsi %a : i8 to i32
+    %d = arith.extsi %b : i8 to i32
+    %p = arith.muli %c, %d : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<5xi32>
+  return %sum : tensor<5xi32>
+}
