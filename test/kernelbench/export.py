@@ -74,7 +74,10 @@ def leave_values():
 
 
 def evaluate(model, inputs, exported, kind, given_cotangents=None):
-    """Returns the cotangents and the results of `main.vjp` by name, computed in floats of a kind."""
+    """Returns the cotangents and the results of `main.vjp` by name, computed in floats of a kind.
+
+    Those of `main` alone where PyTorch has no gradient: a module may write over what its backward pass needs.
+    """
     made = copy.deepcopy(model).to(kind)
     values = dict(made.named_parameters())
     given = {name: value.to(kind, copy=True) if value.is_floating_point() else value for name, value in inputs.items()}
@@ -85,8 +88,11 @@ def evaluate(model, inputs, exported, kind, given_cotangents=None):
     cotangents = given_cotangents or {name: torch.randn_like(value).float() for name, value in floats.items()}
     expected = dict(results)
     if floats:
-        gradients = torch.autograd.grad(list(floats.values()), list(wanted.values()),
-                                        [cotangents[name].to(kind) for name in floats], allow_unused=True)
+        try:
+            gradients = torch.autograd.grad(list(floats.values()), list(wanted.values()),
+                                            [cotangents[name].to(kind) for name in floats], allow_unused=True)
+        except RuntimeError:
+            return {}, expected
         for (name, value), gradient in zip(wanted.items(), gradients):
             expected[f"grad.{name}"] = torch.zeros_like(value) if gradient is None else gradient
     return cotangents, expected
@@ -116,6 +122,7 @@ def main():
         made = {"exported": True, "has_gradient": all(has_float)}
         if options.values:
             cotangents, expected = evaluate(model, inputs, exported, torch.float64)
+            made["has_gradient"] &= bool(cotangents)
             _, rounded = evaluate(model, inputs, exported, torch.float32, cotangents)
             made["rounding"] = {name: float((rounded[name].double() - value).abs().max()) if value.numel() else 0.0
                                 for name, value in expected.items()}
