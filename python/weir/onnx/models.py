@@ -13,6 +13,7 @@ from onnx import numpy_helper, shape_inference
 from weir.graphs import ExportError
 from weir.onnx.functions import has_function, write_function
 from weir.onnx.references import run_node
+from weir.onnx.regions import CONTROL, explain, is_kept
 from weir.onnx.rewrites import EXPANDED, has_rule, rewrite
 from weir.onnx.writing import DOMAINS, Writer, rename_values, walk_nodes
 
@@ -85,8 +86,18 @@ def specialize(
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     model = simplify(model)
-    _check_types(model.graph.output)
+    try:
+        _check_types(model.graph.output)
+    except ExportError as error:
+        raise ExportError("\n".join([str(error), *_list_control(model)])) from None
     return model
+
+
+def _list_control(model: onnx.ModelProto) -> list[str]:
+    """Returns a line for each loop and branch that does not stay one: sizes behind it are not known."""
+    write = open_writer(model)
+    return [f"  {node.op_type}, node {node.name}: {explain(write(node))}" for node in model.graph.node
+            if node.op_type in CONTROL and not is_kept(node)]
 
 
 def simplify(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -125,12 +136,10 @@ def _expand_functions(model: onnx.ModelProto, operators: Collection[str]) -> boo
 
 def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
     """Replaces the nodes that `write` writes anew, in place. Returns whether there were any."""
-    graph = model.graph
-    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
-    known = {tensor.name: tensor for tensor in graph.initializer}
+    graph, open_node = model.graph, open_writer(model)
     nodes, found = [], False
     for node in graph.node:
-        writer = Writer(model, node, values, known)
+        writer = open_node(node)
         if not write(writer):
             nodes.append(node)
             continue
@@ -141,6 +150,14 @@ def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
         del graph.node[:]
         graph.node.extend(nodes)
     return found
+
+
+def open_writer(model: onnx.ModelProto) -> Callable[[onnx.NodeProto], Writer]:
+    """Returns what makes a writer for a node of the model."""
+    graph = model.graph
+    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
+    known = {tensor.name: tensor for tensor in graph.initializer}
+    return lambda node: Writer(model, node, values, known)
 
 
 def name_nodes(graph: onnx.GraphProto) -> None:
