@@ -251,8 +251,9 @@ def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {
     gradients and the reference read the same elements.
 
     Gives: static types where sizes are known; every index of a `tensor.extract` in range,
-    clamped where its operands do not prove it; no assertions; a choice in place of an
-    `scf.if` in a body.
+    clamped where its operands do not prove it; no assertions; a choice in place of each
+    `scf.if`, both of whose branches are computed. A branch that has a loop or may not be
+    computed if it is not taken becomes an `scf.while` that runs once or never.
 
     Never: changes a read that is in range.
 

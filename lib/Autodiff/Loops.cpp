@@ -4,6 +4,9 @@
 // walks the trips backward: it computes a trip again from its row, and then its cotangents from
 // those of the trip behind it.
 //
+// A loop that runs once or never, as a choice does that has a loop inside, begins with what it is
+// given. Its derivative runs as often.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Sweep.h"
@@ -12,6 +15,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -19,6 +23,21 @@ using namespace mlir;
 using namespace weir::autodiff;
 
 namespace {
+/// The values of a loop through which gradients flow.
+struct Flow {
+  SmallVector<unsigned> active; ///< numbers of values that the loop carries
+  SmallVector<Value> weights;   ///< what the body reads from outside and is wanted
+  SmallVector<Value> inits; ///< the cotangents of the active ones, then the weights' sums so far
+
+  /// Errors: a diagnostic where a gradient flows through a scalar.
+  LogicalResult find(OpBuilder &builder, LoopLikeOpInterface loop, ArrayRef<Value> cotangents,
+                     Cotangents &sums);
+
+  /// Adds what the backward loop made of `inits`. `begins`: what the loop's values are before it.
+  void finish(OpBuilder &builder, Location loc, ValueRange begins, ValueRange ends,
+              Cotangents &sums) const;
+};
+
 /// Builds the derivative of one loop.
 class LoopDerivative {
 public:
@@ -40,9 +59,8 @@ private:
   Location loc;
   int64_t trips;
   Cotangents &sums;
-  SmallVector<Value> rows;      ///< by carried value; null: not read
-  SmallVector<unsigned> active; ///< carried values through which gradients flow
-  SmallVector<Value> weights;   ///< what the body reads from outside and is wanted
+  SmallVector<Value> rows; ///< by carried value; null: not read
+  Flow flow;
 };
 } // namespace
 
@@ -123,6 +141,41 @@ void LoopDerivative::keepRows() {
     rows[index] = longer.getResult(count + number);
 }
 
+/// Computes a trip again and builds the cotangents at its beginning from those at its end.
+/// `mapping`: what the block's arguments are, `begins` of them those that the loop carries. `ends`:
+/// what they are at the end of a trip. `carried`: as `Flow::inits`, and so are the results.
+static FailureOr<SmallVector<Value>> differentiateTrip(OpBuilder &builder, Block &trip,
+                                                       IRMapping &mapping, ArrayRef<Value> begins,
+                                                       ValueRange ends, const Flow &flow,
+                                                       ValueRange carried) {
+  Location loc = trip.getParentOp()->getLoc();
+  SmallVector<Operation *> ops;
+  for (Operation &op : trip.without_terminator())
+    ops.push_back(builder.clone(op, mapping));
+  const auto &[active, weights, inits] = flow;
+  SmallVector<Value> roots(weights);
+  for (unsigned index : active)
+    roots.push_back(begins[index]);
+  FailureOr<DenseSet<Value>> reached = findActive(ops, roots);
+  if (failed(reached))
+    return failure();
+  Cotangents inner(std::move(*reached));
+  for (auto [weight, sum] : llvm::zip_equal(weights, carried.drop_front(active.size())))
+    inner.set(weight, sum);
+  for (auto [index, cotangent] : llvm::zip_equal(active, carried.take_front(active.size())))
+    inner.add(builder, loc, mapping.lookupOrDefault(ends[index]), cotangent);
+  if (failed(sweep(builder, ops, inner)))
+    return failure();
+  SmallVector<Value> next;
+  for (unsigned index : active) {
+    Value sum = inner.get(begins[index]);
+    next.push_back(sum ? sum : createZeros(builder, loc, begins[index].getType()));
+  }
+  for (Value weight : weights)
+    next.push_back(inner.get(weight));
+  return next;
+}
+
 /// Builds the cotangents at the beginning of a trip from those at its end. `carried`: of the active
 /// values, then of the weights so far.
 FailureOr<SmallVector<Value>> LoopDerivative::buildTrip(OpBuilder &builder, Value trip,
@@ -142,34 +195,13 @@ FailureOr<SmallVector<Value>> LoopDerivative::buildTrip(OpBuilder &builder, Valu
                   .getResult());
     mapping.map(argument, begins.back());
   }
-  SmallVector<Operation *> ops;
-  for (Operation &op : loop.getBody()->without_terminator())
-    ops.push_back(builder.clone(op, mapping));
-  SmallVector<Value> roots(weights);
-  for (unsigned index : active)
-    roots.push_back(begins[index]);
-  FailureOr<DenseSet<Value>> reached = findActive(ops, roots);
-  if (failed(reached))
-    return failure();
-  Cotangents inner(std::move(*reached));
-  for (auto [weight, sum] : llvm::zip_equal(weights, carried.drop_front(active.size())))
-    inner.set(weight, sum);
-  for (auto [index, cotangent] : llvm::zip_equal(active, carried.take_front(active.size())))
-    inner.add(builder, loc, mapping.lookupOrDefault(loop.getYieldedValues()[index]), cotangent);
-  if (failed(sweep(builder, ops, inner)))
-    return failure();
-  SmallVector<Value> next;
-  for (unsigned index : active) {
-    Value sum = inner.get(begins[index]);
-    next.push_back(sum ? sum : createZeros(builder, loc, begins[index].getType()));
-  }
-  for (Value weight : weights)
-    next.push_back(inner.get(weight));
-  return next;
+  return differentiateTrip(builder, *loop.getBody(), mapping, begins, loop.getYieldedValues(), flow,
+                           carried);
 }
 
-LogicalResult LoopDerivative::build(OpBuilder &builder, ArrayRef<Value> cotangents) {
-  for (Type type : loop.getResultTypes())
+LogicalResult Flow::find(OpBuilder &builder, LoopLikeOpInterface loop, ArrayRef<Value> cotangents,
+                         Cotangents &sums) {
+  for (Type type : loop->getResultTypes())
     if (!isa<RankedTensorType>(type))
       return loop.emitOpError() << "has no gradient rule: it carries " << type
                                 << "; carry a tensor of rank 0";
@@ -183,20 +215,34 @@ LogicalResult LoopDerivative::build(OpBuilder &builder, ArrayRef<Value> cotangen
                                    "to which the gradient flows; read a tensor of rank 0";
     weights.push_back(read);
   }
-  SmallVector<Value> inits;
-  for (auto [index, result, cotangent] : llvm::enumerate(loop.getResults(), cotangents)) {
+  for (auto [index, result, cotangent] : llvm::enumerate(loop->getResults(), cotangents)) {
     if (!sums.isWanted(result))
       continue;
     active.push_back(index);
-    inits.push_back(cotangent ? cotangent : createZeros(builder, loc, result.getType()));
+    inits.push_back(cotangent ? cotangent : createZeros(builder, loop.getLoc(), result.getType()));
   }
   for (Value weight : weights) {
     Value sum = sums.get(weight);
-    inits.push_back(sum ? sum : createZeros(builder, loc, weight.getType()));
+    inits.push_back(sum ? sum : createZeros(builder, loop.getLoc(), weight.getType()));
   }
+  return success();
+}
+
+// The sums of weights have what there was before: what initial values get comes on top.
+void Flow::finish(OpBuilder &builder, Location loc, ValueRange begins, ValueRange ends,
+                  Cotangents &sums) const {
+  for (auto [number, weight] : llvm::enumerate(weights))
+    sums.set(weight, ends[active.size() + number]);
+  for (auto [number, index] : llvm::enumerate(active))
+    sums.add(builder, loc, begins[index], ends[number]);
+}
+
+LogicalResult LoopDerivative::build(OpBuilder &builder, ArrayRef<Value> cotangents) {
+  if (failed(flow.find(builder, loop, cotangents, sums)))
+    return failure();
   keepRows();
   auto backward = scf::ForOp::create(builder, loc, getIndex(builder, 0), getIndex(builder, trips),
-                                     getIndex(builder, 1), inits);
+                                     getIndex(builder, 1), flow.inits);
   // Rules look at the function around them, so the loop is there already.
   OpBuilder inner = OpBuilder::atBlockEnd(backward.getBody());
   Value last = getIndex(inner, trips - 1);
@@ -206,11 +252,52 @@ LogicalResult LoopDerivative::build(OpBuilder &builder, ArrayRef<Value> cotangen
                        succeeded(next) ? ValueRange(*next) : backward.getRegionIterArgs());
   if (failed(next))
     return failure();
-  // The loop's sums of weights have what there was before: what initial values get comes on top.
-  for (auto [number, weight] : llvm::enumerate(weights))
-    sums.set(weight, backward.getResult(active.size() + number));
-  for (auto [number, index] : llvm::enumerate(active))
-    sums.add(builder, loc, loop.getInitArgs()[index], backward.getResult(number));
+  flow.finish(builder, loc, loop.getInitArgs(), backward.getResults(), sums);
+  return success();
+}
+
+/// Whether a loop carries its condition first, hands all others on as they are, and does not go on
+/// after its first trip.
+static bool runsOnceAtMost(scf::WhileOp loop) {
+  Block &asked = *loop.getBeforeBody();
+  ValueRange passed = asked.getTerminator()->getOperands();
+  return llvm::hasSingleElement(asked) && llvm::equal(passed, asked.getArguments()) &&
+         matchPattern(loop.getYieldOp().getOperand(0), m_Zero());
+}
+
+/// Builds the derivative of a loop that runs once or never. So does the derivative: if it does not
+/// run, each cotangent goes to the value that the loop was given.
+static LogicalResult buildOnce(OpBuilder &builder, scf::WhileOp loop, ArrayRef<Value> cotangents,
+                               Cotangents &sums) {
+  Flow flow;
+  if (failed(flow.find(builder, loop, cotangents, sums)))
+    return failure();
+  SmallVector<Value> inits(loop.getInits());
+  llvm::append_range(inits, flow.inits);
+  auto backward = scf::WhileOp::create(
+      builder, loop.getLoc(), TypeRange(ValueRange(ArrayRef(inits).drop_front())), inits,
+      [](OpBuilder &inner, Location at, ValueRange values) {
+        scf::ConditionOp::create(inner, at, values.front(), values.drop_front());
+      },
+      nullptr);
+  // Rules look at the function around them, so the loop is there already.
+  OpBuilder inner = OpBuilder::atBlockEnd(backward.getAfterBody());
+  ValueRange values = backward.getAfterArguments();
+  SmallVector<Value> begins(values.take_front(loop.getNumResults()));
+  IRMapping mapping;
+  mapping.map(loop.getAfterArguments(), begins);
+  FailureOr<SmallVector<Value>> next = differentiateTrip(
+      inner, *loop.getAfterBody(), mapping, begins, loop.getYieldOp().getOperands().drop_front(),
+      flow, values.drop_front(begins.size()));
+  SmallVector<Value> yielded = {arith::ConstantIntOp::create(inner, loop.getLoc(), 0, 1)};
+  llvm::append_range(yielded, begins);
+  llvm::append_range(yielded,
+                     succeeded(next) ? ValueRange(*next) : values.drop_front(begins.size()));
+  scf::YieldOp::create(inner, loop.getLoc(), yielded);
+  if (failed(next))
+    return failure();
+  flow.finish(builder, loop.getLoc(), loop.getInits().drop_front(),
+              backward.getResults().drop_front(begins.size()), sums);
   return success();
 }
 
@@ -226,10 +313,23 @@ struct ForRule : DifferentiableOpInterface::ExternalModel<ForRule, scf::ForOp> {
     return LoopDerivative(loop, trips->getSExtValue(), sums).build(builder, cotangents);
   }
 };
+
+struct WhileRule : DifferentiableOpInterface::ExternalModel<WhileRule, scf::WhileOp> {
+  LogicalResult buildVjp(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents,
+                         Cotangents &sums) const {
+    auto loop = cast<scf::WhileOp>(op);
+    if (!runsOnceAtMost(loop))
+      return loop.emitOpError(
+          "has no gradient rule: data decide its number of trips, and gradients "
+          "are of loops of known length");
+    return buildOnce(builder, loop, cotangents, sums);
+  }
+};
 } // namespace
 
 void weir::autodiff::registerLoopRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
+    scf::WhileOp::attachInterface<WhileRule>(*context);
     scf::ForOp::attachInterface<ForRule>(*context);
   });
 }

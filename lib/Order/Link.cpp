@@ -50,6 +50,7 @@ private:
 
   int64_t find(int64_t value);
   void join(int64_t a, int64_t b);
+  bool isWithin(int64_t value, const std::set<int64_t> &values);
   void joinSteps(const std::vector<LinkedStep> &steps);
   void addValues();
   size_t getHome(int64_t value);
@@ -94,6 +95,32 @@ void Linker::join(int64_t a, int64_t b) {
   owners[size_t(std::max(a, b))] = std::min(a, b);
 }
 
+/// Whether a segment of the steps takes a value.
+static bool isTaken(const std::vector<LinkedStep> &steps, int64_t value) {
+  return std::any_of(steps.begin(), steps.end(), [&](const LinkedStep &step) {
+    return std::count(step.arguments.begin(), step.arguments.end(), value) ||
+           isTaken(step.steps, value);
+  });
+}
+
+/// Adds the values that the steps make.
+static void addMade(const std::vector<LinkedStep> &steps, std::set<int64_t> &made) {
+  for (const LinkedStep &step : steps) {
+    made.insert(step.results.begin(), step.results.end());
+    for (const LinkedCarry &carried : step.carried)
+      made.insert({carried.inside, carried.after});
+    addMade(step.steps, made);
+  }
+}
+
+/// Whether all values that share bytes with one are among those of a set.
+bool Linker::isWithin(int64_t value, const std::set<int64_t> &values) {
+  for (int64_t other = 0; other < int64_t(owners.size()); ++other)
+    if (find(other) == find(value) && !values.count(other))
+      return false;
+  return true;
+}
+
 /// Joins values that share bytes: what segments update in place, and what loops carry.
 void Linker::joinSteps(const std::vector<LinkedStep> &steps) {
   for (const LinkedStep &step : steps) {
@@ -108,6 +135,13 @@ void Linker::joinSteps(const std::vector<LinkedStep> &steps) {
       join(carried.inside, carried.after);
     }
     joinSteps(step.steps);
+    // What no segment of a trip takes, such as a flag, is gone when the trip begins: its next value
+    // may be made there, unless that shares bytes with what comes from outside of the trip.
+    std::set<int64_t> made;
+    addMade(step.steps, made);
+    for (const LinkedCarry &carried : step.carried)
+      if (!isTaken(step.steps, carried.inside) && isWithin(carried.next, made))
+        join(carried.next, carried.inside);
   }
 }
 

@@ -3,14 +3,32 @@
 #include "LoopRecording.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::runtime {
 
+/// Returns a plan with commands [first, last) of another one.
+static Plan cut(const Plan &plan, int64_t first, int64_t last) {
+  Plan part;
+  part.entry = plan.entry;
+  part.target = plan.target;
+  part.allocations = plan.allocations;
+  part.kernels = plan.kernels;
+  part.commands.assign(plan.commands.begin() + first, plan.commands.begin() + last);
+  return part;
+}
+
 LoopRecording::LoopRecording(Device &device, const Plan &plan,
-                             const std::vector<const Storage *> &allocations,
+                             const std::vector<const Storage *> &allocations, bool startsOutside,
                              const std::function<std::unique_ptr<Recording>(const Plan &)> &make)
-    : device(device), allocations(allocations),
-      pieces(record(plan, 0, int64_t(plan.commands.size()), 0, make)) {}
+    : device(device), allocations(allocations) {
+  if (startsOutside && plan.loops.front().first == 0) {
+    pieces.emplace_back();
+    pieces.back().recording = make(cut(plan, 0, 0));
+  }
+  std::vector<Piece> others = record(plan, 0, int64_t(plan.commands.size()), 0, make);
+  std::move(others.begin(), others.end(), std::back_inserter(pieces));
+}
 
 /// Records commands [first, end), in which the loops from `nextLoop` on begin.
 std::vector<LoopRecording::Piece>
@@ -36,14 +54,8 @@ LoopRecording::record(const Plan &plan, int64_t first, int64_t end, size_t nextL
     }
     const int64_t last =
         nextLoop < plan.loops.size() ? std::min(end, plan.loops[nextLoop].first) : end;
-    Plan part;
-    part.entry = plan.entry;
-    part.target = plan.target;
-    part.allocations = plan.allocations;
-    part.kernels = plan.kernels;
-    part.commands.assign(plan.commands.begin() + first, plan.commands.begin() + last);
     Piece piece;
-    piece.recording = make(part);
+    piece.recording = make(cut(plan, first, last));
     list.push_back(std::move(piece));
     first = last;
   }

@@ -15,8 +15,11 @@ namespace weir::runtime {
 /// submission is ordered after earlier ones, and barriers reach across, as they are the plan's.
 class LoopRecording : public Recording {
 public:
-  /// `record` records a plan that has a part of the commands.
+  /// `record` records a plan that has a part of the commands. `startsOutside`: whether what it
+  /// records first, which may be no command at all, must be no part of a loop: copies of arguments
+  /// go with it.
   LoopRecording(Device &device, const Plan &plan, const std::vector<const Storage *> &allocations,
+                bool startsOutside,
                 const std::function<std::unique_ptr<Recording>(const Plan &)> &record);
 
   /// Returns once all but the trips behind the last flag are on their way. Errors: `Error`, also if

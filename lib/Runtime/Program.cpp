@@ -256,16 +256,15 @@ const Recording *Program::submit(const Entry &entry, Range range,
     bool isWhole = range == Range{0, entry.plan.commands.size()};
     std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
     std::unique_ptr<Recording> recording;
+    auto record = [&](const Plan &part) {
+      return makeRecording(entry, part, allocations, std::exchange(copies, {}),
+                           RecordingKind::Replay);
+    };
     if (entry.plan.loops.empty())
-      recording =
-          makeRecording(entry, isWhole ? entry.plan : cut(entry.plan, range.begin, range.end),
-                        allocations, copies, RecordingKind::Replay);
+      recording = record(isWhole ? entry.plan : cut(entry.plan, range.begin, range.end));
     else
-      recording =
-          std::make_unique<LoopRecording>(*device, entry.plan, allocations, [&](const Plan &part) {
-            return makeRecording(entry, part, allocations, std::exchange(copies, {}),
-                                 RecordingKind::Replay);
-          });
+      recording = std::make_unique<LoopRecording>(*device, entry.plan, allocations,
+                                                  /*startsOutside=*/!copies.empty(), record);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }

@@ -297,8 +297,8 @@ void GraphGate::verifyOp(Operation *op) {
     return;
   }
   if (isa<scf::IfOp>(op)) {
-    fail(op) << "chooses between branches of which one has a loop or an effect; the graph computes "
-                "both, so move that out of the branch";
+    fail(op) << "has no results, or some of unknown size; a choice at the " << level
+             << " level is between tensors of static shape or scalars";
     return;
   }
   if (isa<scf::ForOp, scf::WhileOp>(op)) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/graph/Branches.h"
 #include "passes/graph/Indices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +13,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -131,43 +131,6 @@ static void cutBeforePadding(tensor::PadOp op) {
   op.setStaticHigh(*high);
   op.getLowMutable().clear();
   op.getHighMutable().clear();
-}
-
-/// Chooses between two scalars, or between two tensors as a whole.
-static Value createSelect(OpBuilder &builder, Location loc, Value condition, Value ifTrue,
-                          Value ifFalse) {
-  auto type = dyn_cast<RankedTensorType>(ifTrue.getType());
-  if (!type)
-    return arith::SelectOp::create(builder, loc, condition, ifTrue, ifFalse);
-  Value out = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-  SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, type, ValueRange{ifTrue, ifFalse}, out, maps, loops,
-             [&](OpBuilder &inner, Location at, ValueRange values) {
-               Value chosen = arith::SelectOp::create(inner, at, condition, values[0], values[1]);
-               linalg::YieldOp::create(inner, at, chosen);
-             })
-      .getResult(0);
-}
-
-/// Computes both branches of a condition, which have no effects, and chooses. Leaves branches that
-/// must not be computed needlessly.
-static void flatten(scf::IfOp op) {
-  for (Region *region : {&op.getThenRegion(), &op.getElseRegion()})
-    for (Operation &inner : region->getOps())
-      if (isa<scf::ForOp, scf::WhileOp>(inner) ||
-          (!isa<tensor::ExtractOp, scf::YieldOp>(inner) && !isPure(&inner)))
-        return;
-  IRRewriter rewriter(op);
-  SmallVector<Value> results;
-  Operation *then = op.thenBlock()->getTerminator(), *otherwise = op.elseBlock()->getTerminator();
-  for (Block *block : {op.thenBlock(), op.elseBlock()})
-    for (Operation &inner : llvm::make_early_inc_range(block->without_terminator()))
-      inner.moveBefore(op);
-  for (auto [ifTrue, ifFalse] : llvm::zip_equal(then->getOperands(), otherwise->getOperands()))
-    results.push_back(createSelect(rewriter, op.getLoc(), op.getCondition(), ifTrue, ifFalse));
-  rewriter.replaceOp(op, results);
 }
 
 /// Infers the type of an op's result from the types that its operands have now.
@@ -310,7 +273,7 @@ void NormalizeGraph::runOnOperation() {
   });
   getOperation().walk(foldSize);
   getOperation().walk(simplify);
-  getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
+  getOperation().walk([](cf::AssertOp op) { op.erase(); }); // an effect, for what follows
   getOperation().walk([](tensor::PadOp op) { generatePad(op); });
   IRRewriter rewriter(&getContext());
   getOperation().walk([&](tensor::GenerateOp op) {
@@ -318,10 +281,7 @@ void NormalizeGraph::runOnOperation() {
     if (isStatic(op.getType()))
       (void)linalg::rewriteInDestinationPassingStyle(rewriter, op); // it has one block
   });
-  getOperation().walk([&](scf::IfOp op) { // the innermost first
-    if (op.getNumResults())
-      flatten(op);
-  });
+  replaceBranches(getOperation());
   getOperation().walk(makeSafe);
   getOperation().walk([](tensor::ExtractSliceOp op) { clampOffsets(op, op.getSourceType()); });
   getOperation().walk([](tensor::InsertSliceOp op) { clampOffsets(op, op.getType()); });

@@ -93,7 +93,7 @@ void UnrollLoops::runOnOperation() {
     std::optional<APInt> trips = loop.getStaticTripCount();
     if (!trips || (trips->ugt(1) && trips->ugt(limit / llvm::range_size(*loop.getBody()))))
       continue;
-    if (trips->uge(fewestTrips) && simplifySequence(loop, differentiates)) {
+    if (trips->uge(fewestTrips) && weir::simplifySequence(loop, differentiates)) {
       changed = true;
       continue;
     }

@@ -23,7 +23,7 @@ MOVES = {f"stablehlo.{name}" for name in (
     "real_dynamic_slice", "reshape", "reverse", "select", "slice", "transpose")}
 PRODUCTS = {"stablehlo.convolution", "stablehlo.dot_general", "stablehlo.dynamic_conv"}
 # Operations with regions whose operands, results and blocks' arguments are lists.
-LISTS = {f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "sort", "while")}
+LISTS = {f"stablehlo.{name}" for name in ("case", "if", "reduce", "reduce_window", "scatter", "sort", "while")}
 ENDS = {"func.return", "stablehlo.return"}
 
 

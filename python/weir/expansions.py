@@ -6,6 +6,7 @@ from collections.abc import Callable
 from torch_mlir import ir
 
 from weir import hlo
+from weir.graphs import walk
 from weir.sorting import sort
 
 LARGEST = 64  # rows of a triangular matrix that is written out
@@ -132,8 +133,11 @@ def _get_element(op: ir.Operation) -> list[ir.Value] | None:
     return [maker.operation.operands[ir.IntegerAttr(op.attributes["index"]).value]]
 
 
-def _choose(op: ir.Operation) -> list[ir.Value]:
-    """Computes all branches, which have no effects, and chooses. An index that is out of range takes the last one."""
+def _choose(op: ir.Operation) -> list[ir.Value] | None:
+    """Computes all branches, which have no effects, and chooses. An index that is out of range takes the last one. What
+    has a loop stays: it may not end if it is not taken."""
+    if any(inner.name == "stablehlo.while" for inner in walk(op)):
+        return None
     results = []
     for region in op.regions:
         *body, end = list(region.blocks[0].operations)

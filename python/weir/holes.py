@@ -47,7 +47,7 @@ def open_holes(module: ir.Module) -> list[Hole]:
         op.results[0].replace_all_uses_with(block.add_argument(op.results[0].type, op.location))
     # Now no operand is the result of another operator that goes.
     tensors = [op.operands[0] for op, hole in zip(found, holes) if hole.name != UNIFORM]
-    _close(function, block, old, [*old.operands, *tensors])
+    close_function(function, block, old, [*old.operands, *tensors])
     for op in found:
         op.operation.erase()
     return holes
@@ -102,9 +102,9 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
             results.append(ir.Operation.create("arith.addi", [counter], [step, one.result], ip=here).result)
         for argument in reversed(arguments):
             block.erase_argument(argument.arg_number)
-        _close(function, block, old, results)
+        close_function(function, block, old, results)
         if holes:
-            _sort(block)
+            sort_ops(block)
     return is_random
 
 
@@ -112,7 +112,7 @@ def _get_name(op: ir.OpView) -> str:
     return ir.StringAttr(op.attributes["name"]).value.removeprefix("torch.")
 
 
-def _close(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[ir.Value]) -> None:
+def close_function(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[ir.Value]) -> None:
     """Makes the function return `results`."""
     ir.Operation.create(old.operation.name, [], results, loc=old.location, ip=ir.InsertionPoint(old))
     old.operation.erase()
@@ -123,7 +123,7 @@ def _close(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[i
         )
 
 
-def _sort(block: ir.Block) -> None:
+def sort_ops(block: ir.Block) -> None:
     """Moves each op behind the ops that make its operands, and keeps the order otherwise."""
     ops = [op.operation for op in block.operations]
     place = {op: i for i, op in enumerate(ops)}

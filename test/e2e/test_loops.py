@@ -1,11 +1,13 @@
 """Loops between tensors: recorded once, run until a count or a flag ends them, proved from trip to trip."""
 
 import json
+import subprocess
 
 import numpy
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from conftest import BIN
 from edits import edit_plan, get_plan, run_checkers
 
 HEAD = """%c0 = arith.constant 0 : index
@@ -96,6 +98,65 @@ NESTED = (f"%x: {V}, %n: tensor<i32>", [V], HEAD + COUNT + binary("two", "add", 
       """ + binary("t", "sub", "s", "h") + binary("u", "sub", "t", "x") + f"scf.yield %u : {V}\n    }}\n", ["r"])
 
 
+def times(body, count, name, arg="x"):
+    """A loop that runs `count` times; `body` maps %h to %y."""
+    return f"""%{name} = scf.for %{name}i = %c0 to %{count} step %c1 iter_args(%h = %{arg}) -> {V} {{
+      {body}scf.yield %y : {V}
+    }}
+    """
+
+
+ABOVE = """%mm = tensor.extract %n[] : tensor<i32>
+    %two = arith.constant 2 : i32
+    %above = arith.cmpi sgt, %mm, %two : i32
+    """
+# Choices of which a branch has a loop: it runs once or never.
+CHOICES = {
+    # Computed in front of it is the branch that has none.
+    "then": (f"%x: {V}, %n: tensor<i32>", [V], HEAD + COUNT + ABOVE + f"%r = scf.if %above -> {V} {{\n    "
+             + times(unary("y", "tanh", "h"), "count", "s") + f"""scf.yield %s : {V}
+    }} else {{
+      """ + binary("m", "mul", "x", "x") + f"scf.yield %m : {V}\n    }}\n", ["r"]),
+    # The one that is not taken would not end.
+    "both": (f"%x: {V}, %n: tensor<i32>", [V, "tensor<i32>"], HEAD + COUNT + ABOVE + f"""%r:2 = scf.if %above -> ({V}, tensor<i32>) {{
+      """ + times(unary("y", "tanh", "h"), "count", "s") + f"""scf.yield %s, %n : {V}, tensor<i32>
+    }} else {{
+      %w:2 = scf.while (%h = %x, %k = %n) : ({V}, tensor<i32>) -> ({V}, tensor<i32>) {{
+        %kk = tensor.extract %k[] : tensor<i32>
+        %go = arith.cmpi ne, %kk, %two : i32
+        scf.condition(%go) %h, %k : {V}, tensor<i32>
+      }} do {{
+      ^bb0(%h: {V}, %k: tensor<i32>):
+        """ + binary("d", "add", "h", "h") + f"""%kk = tensor.extract %k[] : tensor<i32>
+        %one = arith.constant 1 : i32
+        %k1 = arith.addi %kk, %one : i32
+        %next = tensor.from_elements %k1 : tensor<i32>
+        scf.yield %d, %next : {V}, tensor<i32>
+      }}
+      scf.yield %w#0, %w#1 : {V}, tensor<i32>
+    }}
+    """, ["r#0", "r#1"]),
+    # A choice in a branch of a choice in a loop; one result is a scalar, which what follows reads.
+    "deep": (f"%x: {V}, %n: tensor<i32>", [V], HEAD + COUNT + ABOVE + f"""%r = scf.for %i = %c0 to %count step %c1 iter_args(%a = %x) -> {V} {{
+      %k = arith.index_cast %i : index to i32
+      %early = arith.cmpi slt, %k, %two : i32
+      %p:2 = scf.if %above -> ({V}, f32) {{
+        %q = scf.if %early -> {V} {{
+          """ + times(unary("y", "tanh", "h"), "i", "s", "a") + f"""scf.yield %s : {V}
+        }} else {{
+          """ + times(binary("y", "sub", "h", "x"), "count", "s", "a") + f"""scf.yield %s : {V}
+        }}
+        %f = arith.constant 2.0 : f32
+        scf.yield %q, %f : {V}, f32
+      }} else {{
+        %f = arith.constant 0.5 : f32
+        scf.yield %a, %f : {V}, f32
+      }}
+      %scale = linalg.fill ins(%p#1 : f32) outs(%e : {V}) -> {V}
+      """ + binary("t", "mul", "p#0", "scale") + f"scf.yield %t : {V}\n    }}\n", ["r"]),
+}
+
+
 def get_text(arguments, types, body, results):
     values = ", ".join(f"%{value}" for value in results)
     return (f"func.func @f({arguments}) -> ({', '.join(types)}) {{\n    {body}    return {values} : "
@@ -156,6 +217,28 @@ def test_a_loop_in_a_loop(weir, n):
              "--tolerance=1e-5")
     for done in run_checkers(artifact):
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 5])
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_with_loops_inside(weir, name, n):
+    artifact = weir.compile_text(get_text(*CHOICES[name]))
+    inputs = make_inputs(weir, artifact, n)
+    weir.run("run", artifact, "--device=reference", "--f64", *inputs, "--output=expected.safetensors")
+    [isa] = weir.isas[artifact.with_suffix(".cpu.weir")]
+    for path, device in (artifact, []), (artifact.with_suffix(".cpu.weir"), [f"--device=cpu:{isa}"]):
+        weir.run("run", path, *device, *inputs, "--compare=expected.safetensors", "--tolerance=1e-5")
+    for done in run_checkers(artifact):
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_branch_runs_once(weir):
+    """A trip has no copies: what it makes is not read in it, so it stands where the loop expects it."""
+    plan = get_plan(weir.compile_text(get_text(*CHOICES["then"])))
+    outer, inner = plan["loops"]
+    assert "flag" in outer and outer["first"] <= inner["first"] and inner["end"] <= outer["end"]
+    behind = [c for c in plan["commands"][inner["end"]:outer["end"]] if c["command"] == "dispatch"]
+    assert len(behind) == 2, behind  # the inner loop's result, and the flag
 
 
 def test_what_is_updated_in_place(weir):
@@ -274,10 +357,59 @@ def test_gradients_of_a_loop_of_known_length(weir):
     assert numpy.abs(by_w).max() > 0.01
 
 
-def test_gradients_of_other_loops_are_refused(weir):
+@pytest.mark.parametrize("n", [1, 7])
+def test_gradients_of_a_choice_with_a_loop_inside(weir, n):
+    """The derivative runs once or never, too. `x` is read by both branches, `w` by one."""
+    text = get_text(f"%x: {V}, %w: {V}, %n: tensor<i32>", [V, V], HEAD + ABOVE + f"""%many = arith.constant 4097 : index
+    %k = arith.constant dense<0.4> : {V}
+    """ + binary("xx", "mul", "x", "x") + f"""%r:2 = scf.if %above -> ({V}, {V}) {{
+      """ + times(binary("p", "mul", "h", "w") + binary("q", "mul", "p", "k") + binary("s", "add", "q", "x")
+                  + unary("t", "tanh", "s") + unary("u", "tanh", "t") + unary("v", "tanh", "u") + unary("o", "tanh", "v")
+                  + unary("y", "tanh", "o"), "many", "s", "xx") + f"""scf.yield %s, %x : {V}, {V}
+    }} else {{
+      """ + unary("o", "exp", "xx") + f"scf.yield %o, %w : {V}, {V}\n    }}\n" + binary("last", "mul", "r#0", "x"), ["last", "r#1"])
+    artifact = weir.compile_text(text, "a", "--vjp=f")
+    random = numpy.random.default_rng(5)
+    x, w, last, other = (random.standard_normal(8).astype(numpy.float32) for _ in range(4))
+    save_file({"arg0": x, "arg1": w, "arg2": numpy.array(n, numpy.int32), "cotangent.result0": last,
+               "cotangent.result1": other}, weir.folder / "in.safetensors")
+    weir.run("run", artifact, "--entry=f.vjp", "--input=in.safetensors", "--output=o.safetensors")
+    found = load_file(weir.folder / "o.safetensors")
+    x, w, last, other = (value.astype(numpy.float64) for value in (x, w, last, other))
+    k, by_w = numpy.float64(numpy.float32(0.4)), numpy.zeros(8)
+    if n > 2:
+        h, kept, by_x = x * x, [], other.copy()
+        for _ in range(4097):
+            kept.append((h, [h := h * w * k + x] + [h := numpy.tanh(h) for _ in range(5)]))
+        g = last * x
+        for before, values in reversed(kept):
+            for value in reversed(values[1:]):
+                g = g * (1 - value * value)
+            by_x += g
+            by_w += g * before * k
+            g = g * w * k
+    else:
+        h, by_x, by_w = numpy.exp(x * x), numpy.zeros(8), other
+        g = last * x * h
+    by_x = by_x + 2 * x * g + last * h
+    for name, expected in ("grad.arg0", by_x), ("grad.arg1", by_w):
+        numpy.testing.assert_allclose(found[name], expected, rtol=1e-3, atol=1e-5)
+    for done in run_checkers(artifact):
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("text, sentence", [
+    (get_text(*GRAPHS["two"]), "'scf.for' op has no gradient rule: its number of trips is no constant"),
+    (get_text(*GRAPHS["decided"]), "'scf.while' op has no gradient rule: data decide its number of trips"),
+    (get_text(*CHOICES["both"]), "'scf.while' op has no gradient rule: data decide its number of trips"),
+], ids=["counted", "decided", "in a branch"])
+def test_gradients_of_other_loops_are_refused(weir, text, sentence):
     source = weir.folder / "a.mlir"
-    source.write_text(get_text(*GRAPHS["two"]))
-    weir.run("compile", source, "-o", "a.weir", "--vjp=f", status=2)
+    source.write_text(text)
+    done = subprocess.run([BIN / "weir", "compile", source, "-o", weir.folder / "a.weir", "--vjp=f"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and sentence in done.stderr, done.stderr
+    assert not (weir.folder / "a.weir").exists()
 
 
 def test_dispatches_in_loops_are_not_timed_one_by_one(weir):

@@ -230,6 +230,41 @@ def test_loops_decided_by_data():
     assert "jax.scipy.linalg.lu(x)" in str(error.value)
 
 
+def test_branches_with_loops_inside():
+    """Only the branch that is taken is computed: the others may not end."""
+    def search(y):
+        return lax.while_loop(lambda y: y.sum() != 12, lambda y: y + 1, y)
+
+    def scanned(y):
+        return lax.scan(lambda h, row: (jnp.tanh(h * y + row), h.sum()), y, ROWS)[0]
+
+    ROWS = normal(40, 3)
+    compare(lambda p, x: lax.cond(p, search, lambda y: y * 2, x), numpy.bool_(False), normal(3))
+    compare(lambda p, x: lax.cond(p, search, lambda y: y * 2, x), numpy.bool_(True), numpy.ones(3, numpy.float32))
+    for i in (-1, 0, 1, 5):
+        compare(lambda i, x: lax.switch(i, [scanned, lambda y: y - 1, lambda y: scanned(lax.cond(
+            y[0] > 0, scanned, lambda z: z, y))], x), numpy.int32(i), normal(3))
+    for p in (False, True):
+        compare(jax.grad(lambda x, p: lax.cond(p, scanned, jnp.exp, x).sum()), normal(3), numpy.bool_(p))
+
+
+def test_gradients_by_weir_of_branches_with_loops_inside():
+    def loss(parameters, x, p):
+        return lax.cond(p, lambda w: lax.scan(lambda h, row: (jnp.tanh(h * w + row), None), w, x)[0],
+                        lambda w: w * 3, parameters["w"]).sum()
+
+    w, x = normal(3), normal(40, 3)
+    for p in (False, True):
+        step = weir.jax.compile_step(loss, {"w": w}, x, numpy.bool_(p), optimizer=weir.SGD(learning_rate=0.5), device="cpu")
+        step(x, numpy.bool_(p))
+        expected = w - 0.5 * jax.grad(loss)({"w": w}, x, p)["w"]
+        numpy.testing.assert_allclose(step.params["w"], expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(weir.CompileError, match="data decide its number of trips"):
+        weir.jax.compile_step(lambda parameters, x, p: lax.cond(p, lambda w: lax.while_loop(
+            lambda h: h.sum() < 9, lambda h: h * 2, w), lambda w: w, parameters["w"]).sum(), {"w": w}, x, numpy.bool_(p),
+            optimizer=weir.SGD(learning_rate=0.5), device="cpu")
+
+
 @pytest.mark.parametrize("is_left", [False, True])
 @pytest.mark.parametrize("options", [{}, {"lower": True}, {"transpose_a": True}, {"lower": True, "unit_diagonal": True}],
                          ids=str)

@@ -227,18 +227,181 @@ def test_long_loops_stay_loops():
     numpy.testing.assert_allclose(weir.onnx.run_model(model, [x])[0], expected, rtol=1e-6)
 
 
-def test_loops_decided_by_data_are_refused():
-    model = make_model("""agraph (float[3] x) => (float[3] last) {
-      trips = Constant <value: tensor = int64 {4}> ()
+def run_reference(model, *inputs):
+    names = [value.name for value in model.graph.input]
+    return onnx.reference.ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+
+
+def compare(model, *inputs, loops):
+    """Runs a model whose graph has so many loops and branches, and compares with ONNX's reference."""
+    text = weir.onnx.export(model).text
+    found = {name: text.count(f"scf.{name} ") for name in ("for", "while", "if")}
+    assert {name: count for name, count in found.items() if count} == loops, text
+    for value, wanted in zip(weir.onnx.run_model(model, list(inputs)), run_reference(model, *inputs), strict=True):
+        assert value.dtype == wanted.dtype and value.shape == wanted.shape
+        numpy.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)
+
+
+SEARCH = """agraph (float[3] x, float limit) => (float[3] last, int64 count) {
+  trips = Constant <value: tensor = int64 {40}> ()
+  go = Constant <value: tensor = bool {1}> ()
+  none = Constant <value: tensor = int64 {0}> ()
+  last, count = Loop (TRIPS, go, x, none) <body: graph = body (int64 i, bool c, float[3] a, int64 k) => (bool d, float[3] b, int64 m) {
+    b = Add(a, a)
+    one = Constant <value: tensor = int64 {1}> ()
+    m = Add(k, one)
+    norm = ReduceSum <keepdims: int = 0> (b)
+    d = Less(norm, limit)
+  }>
+}"""
+
+
+@pytest.mark.parametrize("trips", ["trips", ""])
+def test_loops_that_a_condition_ends(trips):
+    model = make_model(SEARCH.replace("TRIPS", trips))
+    for limit in (0.0, 9.0, 1000.0, 1e30 if trips else 1e6):
+        compare(model, numpy.ones(3, numpy.float32), numpy.float32(limit), loops={"while": 1})
+
+
+@pytest.mark.parametrize("condition", ["go", "p"])
+def test_loops_that_a_computed_count_ends(condition):
+    model = make_model("""agraph (float[3] x, int64 n, bool p, float[1, 3] w) => (float[3] last) {
       go = Constant <value: tensor = bool {1}> ()
-      [search] last = Loop (trips, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
-        b = Add(a, a)
-        norm = ReduceSum <keepdims: int = 0> (b)
-        limit = Constant <value: tensor = float {9.0}> ()
-        d = Less(norm, limit)
+      one = Constant <value: tensor = int64 {1}> ()
+      trips = Add(n, one)
+      last = Loop (trips, %s, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
+        d = Identity(c)
+        j = Cast <to: int = 1> (i)
+        h = Mul(a, x)
+        axis = Constant <value: tensor = int64[1] {0}> ()
+        v = Squeeze(w, axis)
+        g = Add(h, v)
+        b = Add(g, j)
+      }>
+    }""" % condition)
+    for n, p in ((-1, True), (0, True), (6, True), (6, False)):
+        compare(model, normal(3), numpy.int64(n), numpy.bool_(p or condition == "go"), normal(1, 3), loops={"while": 1})
+
+
+def test_long_loops_and_scans_collect_rows():
+    model = make_model("""agraph (float[3] x, float[300, 3] xs) => (float[3] last, float[300, 3] rows, float[3] end, float[300] sums) {
+      trips = Constant <value: tensor = int64 {300}> ()
+      go = Constant <value: tensor = bool {1}> ()
+      last, rows = Loop (trips, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b, float[3] r) {
+        d = Identity(c)
+        j = Cast <to: int = 1> (i)
+        b = Sin(a)
+        r = Add(b, j)
+      }>
+      end, sums = Scan <num_scan_inputs: int = 1, body: graph = body (float[3] a, float[3] row) => (float[3] b, float s) {
+        h = Add(a, row)
+        b = Tanh(h)
+        s = ReduceSum <keepdims: int = 0> (b)
+      }> (x, rows)
+    }""")
+    # vstack, by which ONNX's reference joins the rows of a Loop, has them as these are.
+    compare(model, normal(3), normal(300, 3), loops={"for": 2})
+
+
+def test_scans_backward_along_other_axes():
+    """ONNX's reference has neither."""
+    model = make_model("""agraph (float[3] x, float[3, 100] xs) => (float[3] last, float[3, 100] rows) {
+      last, rows = Scan <num_scan_inputs: int = 1, scan_input_axes: ints = [1], scan_input_directions: ints = [1],
+                         scan_output_axes: ints = [-1], scan_output_directions: ints = [1],
+                         body: graph = body (float[3] a, float[3] row) => (float[3] b, float[3] s) {
+        half = Constant <value: tensor = float {0.5}> ()
+        h = Mul(a, half)
+        b = Add(h, row)
+        s = Sub(b, x)
+        unused = Neg(b)
+      }> (x, xs)
+    }""")
+    x, xs = normal(3), normal(3, 100)
+    assert weir.onnx.export(model).text.count("scf.for ") == 1
+    last, rows = weir.onnx.run_model(model, [x, xs])
+    h, expected = x, numpy.zeros((3, 100), numpy.float32)
+    for i in reversed(range(100)):
+        h = h * numpy.float32(0.5) + xs[:, i]
+        expected[:, i] = h - x
+    numpy.testing.assert_allclose(last, h, rtol=1e-5, atol=1e-6)
+    numpy.testing.assert_allclose(rows, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [False, True])
+def test_branches_that_data_decide(p):
+    """A branch reads from outside, has a loop, or operators that torch-mlir has other values for."""
+    model = make_model("""agraph (float[3] x, bool p, int64 n) => (float[3] last, float[1, 2] other) {
+      go = Constant <value: tensor = bool {1}> ()
+      twice = Add(x, x)
+      last, other = If (p) <then_branch: graph = yes () => (float[3] a, float[1, 2] b) {
+        a = Loop (n, go, twice) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
+          d = Identity(c)
+          same = If (p) <then_branch: graph = yes () => (float[3] s) { s = Sin(a) },
+                         else_branch: graph = no () => (float[3] s) { s = Cos(a) }>
+          b = Add(same, x)
+        }>
+        b = Constant <value: tensor = float[1, 2] {1, 2}> ()
+      }, else_branch: graph = no () => (float[3] a, float[1, 2] b) {
+        t = Abs(x)
+        a = Sqrt(t)
+        shape = Constant <value: tensor = int64[4] {1, 1, 1, 3}> ()
+        image = Reshape(x, shape)
+        pooled = AveragePool <kernel_shape: ints = [1, 2], ceil_mode: int = 1, strides: ints = [1, 2]> (image)
+        two = Constant <value: tensor = int64[2] {1, 2}> ()
+        b = Reshape(pooled, two)
       }>
     }""")
-    with pytest.raises(weir.onnx.ExportError, match="Loop, node search"):
+    compare(model, normal(3), numpy.bool_(p), numpy.int64(5), loops={"while": 1, "if": 2})
+
+
+def test_initializers_that_a_loop_reads_are_parameters():
+    model = make_model("""agraph (float[3] x, int64 n) => (float[3] last) {
+      go = Constant <value: tensor = bool {1}> ()
+      last = Loop (n, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
+        d = Identity(c)
+        h = MatMul(a, w)
+        b = Tanh(h)
+      }>
+    }""", w=normal(3, 3))
+    assert list(weir.onnx.export(model).parameters) == ["w"]
+    compare(model, normal(3), numpy.int64(4), loops={"while": 1})
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("""agraph (float[3] x, float limit) => (float[3] last, float[N, 3] rows) {
+      trips = Constant <value: tensor = int64 {4}> ()
+      go = Constant <value: tensor = bool {1}> ()
+      [search] last, rows = Loop (trips, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b, float[3] r) {
+        b = Add(a, a)
+        r = Identity(b)
+        norm = ReduceSum <keepdims: int = 0> (b)
+        d = Less(norm, limit)
+      }>
+    }""", "Loop, node search: it collects a row in each trip, and data decide how many"),
+    ("""agraph (float[3] x, float limit) => (float[N] last) {
+      trips = Constant <value: tensor = int64 {4}> ()
+      go = Constant <value: tensor = bool {1}> ()
+      [search] last = Loop (trips, go, x) <body: graph = body (int64 i, bool c, float[N] a) => (bool d, float[M] b) {
+        b = Concat <axis: int = 0> (a, a)
+        norm = ReduceSum <keepdims: int = 0> (b)
+        d = Less(norm, limit)
+      }>
+    }""", r"Loop, node search: it carries x, which is float\[3\] before a trip and float\[6\] behind it"),
+], ids=["rows", "shapes"])
+def test_loops_of_unknown_sizes_are_refused(text, reason):
+    with pytest.raises(weir.onnx.ExportError, match=reason):
+        weir.onnx.export(make_model(text))
+
+
+def test_branches_of_other_shapes_are_refused():
+    model = make_model("""agraph (float[3] x) => (float[N] y) {
+      sum = ReduceSum <keepdims: int = 0> (x)
+      zero = Constant <value: tensor = float {0}> ()
+      flag = Less(sum, zero)
+      [choice] y = If (flag) <then_branch: graph = yes () => (float[3] a) { a = Neg(x) },
+                              else_branch: graph = no () => (float[6] a) { a = Concat <axis: int = 0> (x, x) }>
+    }""")
+    with pytest.raises(weir.onnx.ExportError, match=r"choice"):
         weir.onnx.export(model)
 
 

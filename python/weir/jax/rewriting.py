@@ -83,7 +83,11 @@ class Rewriter:
         return self._evaluate(called, [], tuple(operands))
 
     def _choose(self, branches: tuple[ClosedJaxpr, ...], index: jax.Array, *operands: jax.Array) -> list[jax.Array]:
-        """Computes all branches: they have no effects, so only the choice shows."""
+        """Computes all branches: they have no effects, so only the choice shows. One that has a loop is left to be
+        computed only if it is taken."""
+        if any(_has_loop(branch.jaxpr) for branch in branches):
+            return list(lax.switch(index, [lambda *values, branch=branch: tuple(self._call(branch, list(values)))
+                                           for branch in branches], *operands))
         results = [self._call(branch, list(operands)) for branch in branches]
         clamped = lax.clamp(jnp.int32(0), index, jnp.int32(len(branches) - 1))
         made = []
@@ -141,6 +145,19 @@ class Rewriter:
             raise ExportError(f"{place} has a derivative rule of its own, which gradients by Weir would not use; take "
                               "the gradient by jax.grad in a function for weir.jax.compile")
         return name
+
+
+def _has_loop(program: Jaxpr) -> bool:
+    """Whether a program has a loop, in what it calls, too, that is not unrolled here."""
+    for equation in program.eqns:
+        if equation.primitive.name == "while" or (
+                equation.primitive.name == "scan" and equation.params["length"] >= MAX_UNROLLED):
+            return True
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(inner, (Jaxpr, ClosedJaxpr)) and _has_loop(getattr(inner, "jaxpr", inner)):
+                    return True
+    return False
 
 
 def _stop_gradient(x: jax.Array) -> jax.Array:

@@ -1,30 +1,34 @@
-"""Unrolls ONNX's Loop and Scan where the number of trips is known and small."""
+"""Writes ONNX's Loop and Scan: few trips one by one, others as loops if what they carry keeps its shape."""
 
 from collections.abc import Callable, Mapping
 
 import numpy
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
+from weir.onnx.regions import count_trips, keep_loop, keep_scan
 from weir.onnx.writing import Writer, rename_values
 
-MAX_UNROLLED = 1 << 13  # nodes of all trips
-COUNTED = "/counted"  # ends the name of a Loop that stays one
+ALWAYS_UNROLLED = 1 << 8  # nodes of all trips
+MAX_UNROLLED = 1 << 13  # the same if what a loop carries changes its shape
 
 
-def unroll_loop(writer: Writer) -> bool:
+def write_loop(writer: Writer) -> bool:
+    """Writes a Loop as its trips or as a loop. Returns whether it did."""
+    return _unroll_loop(writer, ALWAYS_UNROLLED) or keep_loop(writer) or _unroll_loop(writer, MAX_UNROLLED)
+
+
+def write_scan(writer: Writer) -> bool:
+    """Writes a Scan as its trips or as a loop. Returns whether it did."""
+    return _unroll_scan(writer, ALWAYS_UNROLLED) or keep_scan(writer) or _unroll_scan(writer, MAX_UNROLLED)
+
+
+def _unroll_loop(writer: Writer, limit: int) -> bool:
     """Writes a Loop as its trips if their number is constant and its condition stays true. Returns whether it did."""
     node, body = writer.node, writer.attribute("body", None)
-    trips = writer.number(0) if writer.has(0) else None
-    if writer.has(1):
-        start = writer.array(1)
-        if start is None:
-            return False
-        trips = trips if start.any() else 0
-    if trips is None or trips < 0 or not _stays_true(body):
+    trips = count_trips(writer, body)
+    if trips is None or trips * max(1, len(body.node)) > limit:
         return False
-    if trips * max(1, len(body.node)) > MAX_UNROLLED:
-        return _mark(writer)
     carried = list(node.input[2:])
     rows: list[list[str]] = []
     for i in range(trips):
@@ -36,8 +40,8 @@ def unroll_loop(writer: Writer) -> bool:
     return _finish(writer, carried, rows, lambda k: 0)
 
 
-def unroll_scan(writer: Writer) -> bool:
-    """Writes a Scan as its trips. Returns whether it did."""
+def _unroll_scan(writer: Writer, limit: int) -> bool:
+    """Writes a Scan as its trips, of at most `limit` nodes. Returns whether it did."""
     node, body = writer.node, writer.attribute("body", None)
     count = writer.attribute("num_scan_inputs", 0)
     carried, lists = list(node.input[:-count]), list(node.input[-count:])
@@ -47,7 +51,7 @@ def unroll_scan(writer: Writer) -> bool:
     axes = writer.attribute("scan_input_axes", [0] * count)
     backward = writer.attribute("scan_input_directions", [0] * count)
     trips = writer.shape(first)[axes[0]]
-    if trips * max(1, len(body.node)) > MAX_UNROLLED:
+    if trips * max(1, len(body.node)) > limit:
         return False
     rows = []
     for i in range(trips):
@@ -62,38 +66,6 @@ def unroll_scan(writer: Writer) -> bool:
     out_axes = writer.attribute("scan_output_axes", [0] * results)
     columns = [list(column)[::-1] if reverse else list(column) for column, reverse in zip(zip(*rows), reversed_)]
     return _finish(writer, carried, [list(row) for row in zip(*columns)] if columns else rows, out_axes.__getitem__)
-
-
-def is_counted(node: onnx.NodeProto) -> bool:
-    """Whether a Loop is one that torch-mlir lowers to the same values: `unroll_loop` has marked it."""
-    return node.name.endswith(COUNTED)
-
-
-def _mark(writer: Writer) -> bool:
-    """Marks a Loop that its number of trips alone ends, and that has no lists. Returns whether it did."""
-    node = writer.node
-    if is_counted(node) or len(node.input) - 2 != len(node.output) or not all(node.input):
-        return False
-    marked = onnx.NodeProto.FromString(node.SerializeToString())
-    marked.name += COUNTED
-    writer.nodes.append(marked)
-    return True
-
-
-def _stays_true(body: onnx.GraphProto) -> bool:
-    """Whether a loop's condition is true after each trip, whatever the data."""
-    makers = {name: node for node in body.node for name in node.output}
-    constants = {tensor.name: tensor for tensor in body.initializer}
-    name = body.output[0].name
-    while name in makers and makers[name].op_type in ("Identity", "Cast"):
-        name = makers[name].input[0]
-    if name == body.input[1].name:
-        return True
-    if name in constants:
-        return bool(numpy_helper.to_array(constants[name]).all())
-    values = [helper.get_attribute_value(one) for one in makers[name].attribute if one.name == "value"] \
-        if name in makers and makers[name].op_type == "Constant" else []
-    return bool(values) and bool(numpy_helper.to_array(values[0]).all())
 
 
 def _add_body(writer: Writer, body: onnx.GraphProto, given: Mapping[str, str], prefix: str) -> list[str]:

@@ -10,7 +10,9 @@ from torch_mlir.extras.onnx_importer import Config, ModelInfo, NodeImporter
 from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes, walk
 from weir.holes import FOREIGN, Hole, fill_holes, open_holes
 from weir.onnx.determinants import MAX_SIZE
-from weir.onnx.models import RANDOM, expand
+from weir.onnx.flow import cut, fill
+from weir.onnx.models import RANDOM, expand, open_writer
+from weir.onnx.regions import CONTROL, explain
 from weir.onnx.rewrites import is_wrong
 
 PIPELINE = ("builtin.module(torch-onnx-to-torch-backend-pipeline,"
@@ -35,7 +37,7 @@ def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
     Errors: ExportError with all nodes that have none.
     """
     model.graph.name = entry
-    _refuse([node for node in model.graph.node if is_wrong(node)])
+    _refuse(model, [node for node in model.graph.node if is_wrong(node)])
     while True:
         try:
             return _lower_once(model)
@@ -50,9 +52,11 @@ def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
 
 def _lower_once(model: onnx.ModelProto) -> ir.Module:
     """Returns linalg on tensors, if all operators have it as they are. Errors: LoweringError, ExportError."""
-    text, holes = _bring_in(model)
+    flat, kept = cut(model)
+    text, holes = _bring_in(flat)
     module = _parse(run_passes(text, PIPELINE))
     fill_holes(module, holes)
+    fill(module, kept, lower)
     return module
 
 
@@ -94,15 +98,16 @@ def _expand_or_refuse(model: onnx.ModelProto, error: LoweringError) -> onnx.Mode
     refused = _find_refused(model)
     if refused and (expanded := expand(model, {node.op_type for node in refused})):
         return expanded
-    _refuse(refused)
+    _refuse(model, refused)
     places = [f"{message} (node {name})" if name else message for name, message in error.problems]
     raise ExportError(f"torch-mlir does not lower the model: {'; '.join(places)}")
 
 
-def _refuse(nodes: list[onnx.NodeProto]) -> None:
+def _refuse(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> None:
     if nodes:
-        lines = [f"  {node.op_type}, node {node.name}" + (f": {REASONS[node.op_type]}" if node.op_type in REASONS else "")
-                 for node in nodes]
+        write = open_writer(model)
+        reasons = [explain(write(node)) if node.op_type in CONTROL else REASONS.get(node.op_type, "") for node in nodes]
+        lines = [f"  {node.op_type}, node {node.name}{reason and ': '}{reason}" for node, reason in zip(nodes, reasons)]
         raise ExportError("\n".join(["the model has operators without a form in linalg:", *lines]))
 
 

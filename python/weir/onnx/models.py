@@ -13,6 +13,7 @@ from onnx import numpy_helper, shape_inference
 from weir.graphs import ExportError
 from weir.onnx.functions import has_function, write_function
 from weir.onnx.references import run_node
+from weir.onnx.regions import CONTROL, explain, is_kept
 from weir.onnx.rewrites import EXPANDED, has_rule, rewrite
 from weir.onnx.writing import DOMAINS, Writer, rename_values, walk_nodes
 
@@ -64,14 +65,14 @@ def load(model: Model) -> onnx.ModelProto:
 
 def specialize(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int] | int], constants: Mapping[str, numpy.ndarray],
-    is_kept: Callable[[str], bool] = lambda name: False,
+    is_trained: Callable[[str], bool] = lambda name: False,
 ) -> onnx.ModelProto:
     """Returns the model with its sizes and some of its inputs fixed, operators on constants evaluated and all nodes
     named.
 
-    `shapes`:  the shape of an input by its name, or a size by the name that the model has for it.
-    `is_kept`: whether what is computed from an initializer alone stays in the graph, for float initializers of rank 1
-               and higher from which no size, axis or mode is computed.
+    `shapes`:     the shape of an input by its name, or a size by the name that the model has for it.
+    `is_trained`: whether what is computed from an initializer alone stays in the graph, for float initializers of rank 1
+                  and higher from which no size, axis or mode is computed.
     Errors: ExportError for sizes that stay unknown, and for types that Weir has not; NeedsValues.
     """
     _check_constants(model, constants)
@@ -87,9 +88,19 @@ def specialize(
     model = _convert(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    model = simplify(model, {name for name in _find_float_initializers(model.graph) if is_kept(name)})
-    _check_types(model.graph.output)
+    model = simplify(model, {name for name in _find_float_initializers(model.graph) if is_trained(name)})
+    try:
+        _check_types(model.graph.output)
+    except ExportError as error:
+        raise ExportError("\n".join([str(error), *_list_control(model)])) from None
     return model
+
+
+def _list_control(model: onnx.ModelProto) -> list[str]:
+    """Returns a line for each loop and branch that does not stay one: sizes behind it are not known."""
+    write = open_writer(model)
+    return [f"  {node.op_type}, node {node.name}: {explain(write(node))}" for node in model.graph.node
+            if node.op_type in CONTROL and not is_kept(node)]
 
 
 def simplify(model: onnx.ModelProto, kept: Collection[str] = ()) -> onnx.ModelProto:
@@ -129,12 +140,10 @@ def _expand_functions(model: onnx.ModelProto, operators: Collection[str]) -> boo
 
 def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
     """Replaces the nodes that `write` writes anew, in place. Returns whether there were any."""
-    graph = model.graph
-    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
-    known = {tensor.name: tensor for tensor in graph.initializer}
+    graph, open_node = model.graph, open_writer(model)
     nodes, found = [], False
     for node in graph.node:
-        writer = Writer(model, node, values, known)
+        writer = open_node(node)
         if not write(writer):
             nodes.append(node)
             continue
@@ -145,6 +154,14 @@ def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
         del graph.node[:]
         graph.node.extend(nodes)
     return found
+
+
+def open_writer(model: onnx.ModelProto) -> Callable[[onnx.NodeProto], Writer]:
+    """Returns what makes a writer for a node of the model."""
+    graph = model.graph
+    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
+    known = {tensor.name: tensor for tensor in graph.initializer}
+    return lambda node: Writer(model, node, values, known)
 
 
 def name_nodes(graph: onnx.GraphProto) -> None:

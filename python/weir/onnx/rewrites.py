@@ -9,8 +9,9 @@ from onnx import TensorProto, helper
 from weir.onnx import learned, updates
 from weir.onnx.columns import join_columns
 from weir.onnx.determinants import eliminate
-from weir.onnx.loops import is_counted, unroll_loop, unroll_scan
+from weir.onnx.loops import write_loop, write_scan
 from weir.onnx.recurrences import is_plain, unroll
+from weir.onnx.regions import CONTROL, is_kept, keep_branches
 from weir.onnx.resizing import resize
 from weir.onnx.sampling import convolve_deformed, pool_regions, sample_grid
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
@@ -28,8 +29,10 @@ def is_wrong(node: onnx.NodeProto) -> bool:
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "AveragePool":  # windows that dilations lead over the end
         return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
-    if node.op_type == "Loop":
-        return not is_counted(node)
+    if is_kept(node):
+        return False
+    if node.op_type in CONTROL:
+        return True
     if node.op_type in ("GRU", "LSTM", "RNN"):
         return not is_plain(node)
     return node.domain not in DOMAINS or node.op_type in ("Det", "GridSample")
@@ -316,7 +319,8 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "GRU": unroll,
     "GridSample": sample_grid,
     "LSTM": unroll,
-    "Loop": unroll_loop,
+    "If": keep_branches,
+    "Loop": write_loop,
     "LpNormalization": _normalize,
     "MatMul": _multiply,
     "MaxUnpool": unpool,
@@ -328,7 +332,7 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "ReverseSequence": _reverse,
     "RoiAlign": pool_regions,
     "STFT": transform_frames,
-    "Scan": unroll_scan,
+    "Scan": write_scan,
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,

@@ -72,6 +72,17 @@ class Writer:
         name = self.node.input[place]
         return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
 
+    def find_constant(self, name: str) -> onnx.TensorProto | None:
+        """Returns a constant by its name, or None if there is none."""
+        return self._constants.get(name)
+
+    def set_type(self, name: str, kind: onnx.TypeProto) -> None:
+        """Says of what type a result is, which ONNX does not infer for operators of Weir's own."""
+        if name not in self._values:
+            self.model.graph.value_info.append(helper.make_value_info(name, kind))
+        else:
+            self._values[name].type.CopyFrom(kind)
+
     def forget_shape(self) -> None:
         """Has the shape of the node's result inferred again, for operators that ONNX infers wrongly."""
         self._values[self.node.output[0]].type.tensor_type.ClearField("shape")

@@ -121,6 +121,114 @@ func.func @conditional_division(%x: tensor<8xi64>) -> tensor<8xi64> {
 
 // -----
 
+// A branch that has a loop is computed only if it is taken: it runs once or never. The other one is
+// computed in front of it.
+// CHECK-LABEL: func @branch_with_loop
+// CHECK-NOT:     scf.if
+// CHECK:         %[[GO:.*]] = tensor.extract %arg1[]
+// CHECK:         %[[OTHER:.*]] = linalg.add
+// CHECK:         scf.while (%[[FLAG:.*]] = %[[GO]], %[[INIT:.*]] = %[[OTHER]]) : (i1, tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT:      scf.condition(%[[FLAG]]) %[[INIT]]
+// CHECK:         do
+// CHECK:           %[[LOOP:.*]]:2 = scf.while
+// CHECK:           scf.yield %false{{.*}}, %[[LOOP]]#1
+// CHECK-NOT:     arith.select
+func.func @branch_with_loop(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+  %go = tensor.extract %p[] : tensor<i1>
+  %e = tensor.empty() : tensor<4xf32>
+  %r = scf.if %go -> tensor<4xf32> {
+    %w:2 = scf.while (%g = %go, %h = %x) : (i1, tensor<4xf32>) -> (i1, tensor<4xf32>) {
+      scf.condition(%g) %g, %h : i1, tensor<4xf32>
+    } do {
+    ^bb0(%g: i1, %h: tensor<4xf32>):
+      %t = linalg.tanh ins(%h : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %g, %t : i1, tensor<4xf32>
+    }
+    scf.yield %w#1 : tensor<4xf32>
+  } else {
+    %s = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// Both have one: two loops, of which one runs. An empty result is not carried.
+// CHECK-LABEL: func @branches_with_loops
+// CHECK-NOT:     scf.if
+// CHECK:         %[[ZERO:.*]] = arith.constant dense<0.0{{.*}}> : tensor<4xf32>
+// CHECK:         %[[FIRST:.*]] = scf.while (%{{.*}} = %[[GO:.*]], %{{.*}} = %[[ZERO]]) : (i1, tensor<4xf32>)
+// CHECK:           scf.for
+// CHECK:         %[[NOT:.*]] = arith.xori %[[GO]], %true
+// CHECK:         scf.while (%{{.*}} = %[[NOT]], %{{.*}} = %[[FIRST]]) : (i1, tensor<4xf32>)
+// CHECK:           scf.for
+func.func @branches_with_loops(%x: tensor<4xf32>, %p: tensor<i1>, %n: index) -> (tensor<4xf32>, tensor<0xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %go = tensor.extract %p[] : tensor<i1>
+  %e = tensor.empty() : tensor<4xf32>
+  %none = tensor.empty() : tensor<0xf32>
+  %r:2 = scf.if %go -> (tensor<4xf32>, tensor<0xf32>) {
+    %w = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      %t = linalg.tanh ins(%h : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %t : tensor<4xf32>
+    }
+    scf.yield %w, %none : tensor<4xf32>, tensor<0xf32>
+  } else {
+    %w = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      %t = linalg.exp ins(%h : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %t : tensor<4xf32>
+    }
+    scf.yield %w, %none : tensor<4xf32>, tensor<0xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<0xf32>
+}
+
+// -----
+
+// The twin: without loops both are computed.
+// CHECK-LABEL: func @branches_without_loops
+// CHECK-NOT:     scf
+// CHECK:         linalg.tanh
+// CHECK:         linalg.exp
+// CHECK:         arith.select
+// CHECK-NOT:     scf
+func.func @branches_without_loops(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+  %go = tensor.extract %p[] : tensor<i1>
+  %e = tensor.empty() : tensor<4xf32>
+  %r = scf.if %go -> tensor<4xf32> {
+    %t = linalg.tanh ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %t : tensor<4xf32>
+  } else {
+    %t = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %t : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @known_branch
+// CHECK-NOT:     scf
+// CHECK-NOT:     arith.select
+// CHECK:         linalg.exp
+// CHECK-NOT:     linalg.tanh
+func.func @known_branch(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %go = arith.constant false
+  %e = tensor.empty() : tensor<4xf32>
+  %r = scf.if %go -> tensor<4xf32> {
+    %t = linalg.tanh ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %t : tensor<4xf32>
+  } else {
+    %t = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %t : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func @negative_padding
 // CHECK:         %[[CUT:.*]] = tensor.extract_slice %arg0[2] [5] [1]
 // CHECK:         tensor.pad %[[CUT]] low[0] high[1]

@@ -139,6 +139,62 @@ inline Artifact makeDonatingSample() {
   return artifact;
 }
 
+/// Returns one entry, (x, w) -> (y), of four dispatches, of which a loop of three trips has two.
+/// What it carries begins as t0, is h in a trip, n at its end and e behind the loop, all in slot 0:
+///   0 scale  x, c0 -> t0     slot 0, wave 0
+///   1 add    h, w  -> t1     slot 1, wave 1; RAW on 0 at the edge
+///   2 scale  t1, c0 -> n     slot 0, wave 2; RAW on 1, WAR on 1; then RAW and WAR on it in the
+///   next 3 add    e, w -> y       wave 3
+inline Artifact makeLoopSample() {
+  Artifact artifact = makeSample();
+  artifact.notes.clear();
+  Plan &plan = artifact.plans[0];
+  plan.arenaBytes = 512;
+  plan.pinnedBytes = 768;
+  plan.allocations[4].bytes = 512;
+  plan.values = {{"x", 256}, {"w", 256},  {"y", 256}, {"t0", 256},
+                 {"h", 256}, {"t1", 256}, {"n", 256}, {"e", 256}};
+  plan.slots = {{"t0", 0, 256, 256, 0, 3}, {"t1", 256, 256, 256, 1, 2}};
+  PlanOperand x{{0, 0, 256}, 0}, w{{1, 0, 256}, 1}, y{{2, 0, 256}, 2}, c0{{3, 0, 12}};
+  PlanOperand t0{{4, 0, 256}, 3}, h{{4, 0, 256}, 4}, t1{{4, 256, 256}, 5}, n{{4, 0, 256}, 6},
+      e{{4, 0, 256}, 7};
+  plan.commands = {dispatch(0, 0, {x, c0, t0}),
+                   barrier({{HazardKind::RAW, 0, 2, 1, 0}}, {t0}),
+                   dispatch(1, 1, {h, w, t1}),
+                   barrier({{HazardKind::RAW, 1, 2, 2, 0}, {HazardKind::WAR, 1, 0, 2, 2}}, {t1}),
+                   dispatch(0, 2, {t1, c0, n}),
+                   barrier({{HazardKind::RAW, 2, 2, 1, 0}, {HazardKind::WAR, 2, 0, 1, 2}}, {n}),
+                   dispatch(1, 3, {e, w, y})};
+  plan.loops = {{2, 6, 3, {}, {{{4, 0, 256}, 3, 4, 6, 7}}}};
+  return artifact;
+}
+
+/// Returns one entry, (x, w) -> (y), whose plan begins with a loop of at most three trips. It
+/// carries x, which is donated to y, and its first byte is the flag:
+///   0 add    h, w -> t1      wave 0
+///   1 scale  t1, c0 -> n     over h, wave 1
+inline Artifact makeFlagSample() {
+  Artifact artifact = makeLoopSample();
+  artifact.manifest.entries[0].arguments[0].donate = true;
+  Plan &plan = artifact.plans[0];
+  plan.allocations = {{AllocationKind::Argument, 0, 256, 0},
+                      {AllocationKind::Argument, 1, 256},
+                      {AllocationKind::Constants, 0, 268},
+                      {AllocationKind::Arena, 0, 256}};
+  plan.arenaBytes = plan.pinnedBytes = 256;
+  plan.values = {{"x", 256}, {"w", 256}, {"h", 256}, {"t1", 256}, {"n", 256}, {"y", 256}};
+  plan.resultValues = {5};
+  plan.slots = {{"t1", 0, 256, 256, 0, 1}};
+  PlanOperand h{{0, 0, 256}, 2}, w{{1, 0, 256}, 1}, c0{{2, 0, 12}}, t1{{3, 0, 256}, 3},
+      n{{0, 0, 256}, 4};
+  plan.commands = {dispatch(1, 0, {h, w, t1}),
+                   barrier({{HazardKind::RAW, 0, 2, 1, 0}, {HazardKind::WAR, 0, 0, 1, 2}}, {t1}),
+                   dispatch(0, 1, {t1, c0, n}),
+                   barrier({{HazardKind::RAW, 1, 2, 0, 0}, {HazardKind::WAR, 1, 0, 0, 2}}, {n})};
+  plan.loops = {{0, 4, 3, PlanView{0, 0, 1}, {{{0, 0, 256}, 0, 2, 4, 5}}}};
+  return artifact;
+}
+
 /// A folder that is deleted after the test.
 class TemporaryFolder : public ScratchFolder {
 public:

@@ -85,6 +85,16 @@ static Artifact toCuda(Artifact artifact) {
   return artifact;
 }
 
+/// Returns what the driver records of launches of so many nodes each, and a wait for them. A blank
+/// is for the reader.
+static std::string launchAll(const std::string &nodes) {
+  std::string log;
+  for (char count : nodes)
+    if (count != ' ')
+      log += std::string("launch ") + count + " nodes\n";
+  return log + "wait\n";
+}
+
 TEST_F(Cuda, TellsWhatItIs) {
   size_t count = 0;
   EXPECT_EQ(WEIR_OK, weir_device_count("cuda", &count));
@@ -220,6 +230,95 @@ TEST_F(Cuda, DonatesOrCopies) {
   ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
   std::string log = takeCudaLog();
   EXPECT_NE(log.find("\ncopy 256 of A1 to A3\nlaunch"), std::string::npos) << log;
+  EXPECT_EQ(log.find("A1,"), std::string::npos) << "a kernel got the argument: " << log;
+}
+
+/// What is between the edges of a loop is one graph, which is launched in each trip.
+TEST_F(Cuda, RunsTheTripsOfALoop) {
+  ProgramHandle program = load(toCuda(makeLoopSample()));
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  const std::string graphs = R"(graph
+  0: scale 1x1x1 of 8x1x1 (A1, A0, A4) after []
+graph
+  0: add 1x1x1 of 8x1x1 (A4, A2, A4+256) after []
+  1: scale 1x1x1 of 8x1x1 (A4+256, A0, A4) after [0]
+graph
+  0: add 1x1x1 of 8x1x1 (A4, A2, A3) after []
+)",
+                    launches = launchAll("1 222 1");
+  EXPECT_EQ(takeCudaLog(), graphs + launches);
+  // Again: the graphs are there.
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), launches);
+}
+
+/// A loop in a loop: the inner one's graph is launched in all trips of both.
+TEST_F(Cuda, RunsLoopsInLoops) {
+  Artifact artifact = toCuda(makeLoopSample());
+  Plan &plan = artifact.plans[0];
+  plan.commands[4].grid[0] = 5; // in the outer loop alone
+  plan.loops[0].trips = 2;
+  plan.loops.push_back({2, 4, 3});
+  ProgramHandle program = load(artifact);
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: scale 1x1x1 of 8x1x1 (A1, A0, A4) after []
+graph
+  0: add 1x1x1 of 8x1x1 (A4, A2, A4+256) after []
+graph
+  0: scale 5x1x1 of 8x1x1 (A4+256, A0, A4) after []
+graph
+  0: add 1x1x1 of 8x1x1 (A4, A2, A3) after []
+)" + launchAll("1 111 1 111 1 1"));
+}
+
+/// The flag is read before each trip. The kernels run nothing here, so it stays as it is.
+TEST_F(Cuda, AsksBeforeEachTrip) {
+  ProgramHandle program = load(toCuda(makeFlagSample()));
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  char flag = 0;
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(x.get(), 0, &flag, 1));
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {x.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: add 1x1x1 of 8x1x1 (A1, A2, A4) after []
+  1: scale 1x1x1 of 8x1x1 (A4, A0, A1) after [0]
+wait
+read 1 of A1
+wait
+)");
+  flag = 1;
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(x.get(), 0, &flag, 1));
+  EXPECT_EQ(WEIR_FAILED, invoke(program, {x.get(), w.get()}, {x.get()}));
+  EXPECT_STREQ(weir_last_error(), "a loop did not end within its 3 trips");
+  EXPECT_EQ(takeCudaLog(), R"(wait
+read 1 of A1
+launch 2 nodes
+wait
+read 1 of A1
+launch 2 nodes
+wait
+read 1 of A1
+launch 2 nodes
+wait
+read 1 of A1
+)");
+}
+
+/// A plan may begin with a loop. An argument that it would overwrite is copied once, before the
+/// flag is read, and in no trip.
+TEST_F(Cuda, CopiesBeforeALoop) {
+  ProgramHandle program = load(toCuda(makeFlagSample()));
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  char flag = 1;
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(x.get(), 0, &flag, 1));
+  EXPECT_EQ(WEIR_FAILED, invoke(program, {x.get(), w.get()}, {y.get()}));
+  std::string log = takeCudaLog();
+  size_t copy = log.find("copy 256 of A1 to A3\n");
+  ASSERT_NE(copy, std::string::npos) << log;
+  EXPECT_LT(copy, log.find("read 1 of A3")) << log;
+  EXPECT_EQ(log.find("copy", copy + 1), std::string::npos) << log;
   EXPECT_EQ(log.find("A1,"), std::string::npos) << "a kernel got the argument: " << log;
 }
 

@@ -393,6 +393,96 @@ INSTANTIATE_TEST_SUITE_P(Edits, VerifyQueueEdit, testing::ValuesIn(queueEdits),
                          [](const auto &info) { return std::string(info.param.name); });
 
 //===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+TEST(VerifyLoops, samples_hold) {
+  for (const Artifact &sample : {makeLoopSample(), makeFlagSample()}) {
+    std::vector<Claim> claims = verify(sample);
+    for (const Claim &claim : claims)
+      EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+    EXPECT_NE(findClaim(claims, "order").detail.find("1 loop, of each trip and the next one, too"),
+              std::string::npos);
+  }
+}
+
+/// The number of trips is no part of what is proved: any that a file may have is right.
+TEST(VerifyLoops, any_number_of_trips_holds) {
+  for (int64_t trips : {1, 2, 1000000}) {
+    Artifact sample = makeLoopSample();
+    sample.plans[0].loops[0].trips = trips;
+    EXPECT_TRUE(allHold(verify(sample))) << trips;
+  }
+}
+
+class VerifyLoopEdit : public testing::TestWithParam<Edit> {};
+
+/// Commands of the sample: dispatches are 0, 2, 4, 6, barriers 1, 3, 5; the loop is [2, 6). What a
+/// file may not state of loops at all is RefusalTest's.
+static const Edit loopEdits[] = {
+    {"carried_in_the_wrong_slot", "contents", "before the loop",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].view.offset = 256; }},
+    {"begins_as_another_value", "contents", "before the loop",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].init = 5; }},
+    {"ends_as_another_value", "contents", "at the end of a trip",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].next = 5; }},
+    {"nothing_is_carried", "contents", "as \"h\"",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried.clear(); }},
+    {"value_of_the_first_trip_in_all", "contents", "as \"t0\"",
+     [](Artifact &, Plan &plan) { plan.commands[2].operands[0].value = 3; }},
+    {"value_of_a_trip_behind_the_loop", "contents", "as \"n\"",
+     [](Artifact &, Plan &plan) { plan.commands[6].operands[0].value = 6; }},
+    {"made_inside_and_outside", "contents", "is made both inside and outside of a loop, or by two",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[2].value = 6; }},
+    {"trip_that_makes_it_elsewhere", "contents", "at the end of a trip",
+     [](Artifact &, Plan &plan) { plan.commands[4].operands[2].offset = 256; }},
+    {"no_barrier_to_the_next_trip", "order", "with no barrier between",
+     [](Artifact &, Plan &plan) {
+       plan.commands.erase(plan.commands.begin() + 5);
+       plan.loops[0].end = 5;
+     }},
+    {"barrier_behind_the_loop_alone", "order", "with no barrier between",
+     [](Artifact &, Plan &plan) { plan.loops[0].end = 5; }},
+    {"next_trip_not_shown", "order", "no barrier between makes them visible",
+     [](Artifact &, Plan &plan) { plan.commands[5].memory.clear(); }},
+    {"no_barrier_before_the_loop", "order", "with no barrier between",
+     [](Artifact &, Plan &plan) {
+       plan.commands.erase(plan.commands.begin() + 1);
+       --plan.loops[0].first;
+       --plan.loops[0].end;
+     }},
+    {"no_barrier_in_a_trip", "order", "with no barrier between",
+     [](Artifact &, Plan &plan) {
+       plan.commands.erase(plan.commands.begin() + 3);
+       --plan.loops[0].end;
+     }},
+    {"hazard_between_trips_of_the_wrong_kind", "barriers",
+     "is not what the first operand's effect says",
+     [](Artifact &, Plan &plan) { plan.commands[5].hazards[0].kind = HazardKind::WAR; }},
+    {"hazard_between_trips_inside_of_one", "barriers", "does not cross the barrier",
+     [](Artifact &, Plan &plan) { plan.commands[3].hazards[0] = {HazardKind::RAW, 2, 2, 1, 0}; }},
+    {"slot_that_ends_in_the_loop", "slots", "live in wave",
+     [](Artifact &, Plan &plan) { plan.slots[0].lastWave = 1; }},
+    {"slot_over_the_carried_one", "slots", "share bytes",
+     [](Artifact &, Plan &plan) {
+       plan.slots[1].offset = 0;
+       plan.commands[2].operands[2].offset = plan.commands[4].operands[0].offset = 0;
+     }},
+};
+
+TEST_P(VerifyLoopEdit, fails) {
+  Artifact sample = makeLoopSample();
+  GetParam().apply(sample, sample.plans[0]);
+  const std::vector<Claim> claims = verify(sample);
+  const Claim &claim = findClaim(claims, GetParam().claim);
+  EXPECT_FALSE(claim.holds) << claim.detail;
+  EXPECT_NE(claim.detail.find(GetParam().detail), std::string::npos) << claim.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Edits, VerifyLoopEdit, testing::ValuesIn(loopEdits),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+//===----------------------------------------------------------------------===//
 // Twins: edits that break nothing
 //===----------------------------------------------------------------------===//
 
