@@ -91,8 +91,8 @@ std::optional<MatrixBlockTile> weir::chooseMatrixBlockTile(const KernelDomain &d
   std::optional<MatrixBlockTile> best;
   for (int64_t subgroups : {8, 4}) {
     // The maxima of rows take what is left of the 128 registers that eight subgroups can have where
-    // a unit has two workgroups of them.
-    if (subgroups == 8 && blocks->isOneWalk())
+    // a unit has two workgroups of them, but where factors of 32 bits are not split.
+    if (subgroups == 8 && blocks->isOneWalk() && !tile.type.isF32())
       continue;
     tile.subgroups = subgroups;
     // Half of a tile behind the end is too much.

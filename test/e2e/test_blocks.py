@@ -274,8 +274,8 @@ CONDITIONS = {
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_masked_blocks_are_skipped(weir, profile, condition):
     """With a mask of positions, results and gradients have the bits that they have with the same mask in memory,
-    where no block is skipped."""
-    sizes = {"cuda": {"B": 6, "T": 133, "S": 131, "D": 33}, "cuda.tf32": {"B": 1, "T": 133, "S": 131, "D": 32}}.get(
+    where no block is skipped. Instructions on matrices walk smaller blocks there, which round otherwise."""
+    sizes = {"cuda": {"B": 6, "T": 133, "S": 131, "D": 33}, "cuda.tf32": {"B": 2, "T": 133, "S": 131, "D": 32}}.get(
         profile, {"B": 2, "T": 70, "S": 165, "D": 6})
     code, is_kept = CONDITIONS[condition]
     computed = MASKED.format(argument="", mask=POSITIONS.format(condition=code, **sizes), **sizes)
@@ -306,7 +306,10 @@ def test_masked_blocks_are_skipped(weir, profile, condition):
     weir.run("run", whole, f"--device={device}", f"--input={both}", f"--output={both}")
     results, expected = load_file(output), load_file(both)
     for name, result in results.items():
-        assert numpy.array_equal(result, expected[name]), name
+        if has_matrices:
+            assert abs(result - expected[name]).max() < 2e-3, name
+        else:
+            assert numpy.array_equal(result, expected[name]), name
 
 
 @pytest.mark.parametrize("offset, broken", [(0, False), (3, False), (-2, False), (-15, False), (18, False), (0, True)])
