@@ -893,6 +893,7 @@ def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
     Attention has one tensor of scores. Where the module has a profile with `attention_keys`, and
     attention as many keys or more, each of its sums has scores of its own, which begin at products
     with the attribute `weir.in_blocks`: a kernel can compute them a block at a time, and keep none.
+    Forward sums the products of exponentials then, and multiplies the sums by the rows' shares.
 
     Never: touches other ops.
 
@@ -1095,10 +1096,12 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
     op joins the kernels of its producers where one domain of rows and columns holds them
     all, and each value inside is read at the point where it was made. An op that no kernel can
     compute is an error. A contraction with `weir.in_blocks` is in the kernel of its reader, and its
-    sums are no tensor, if that reader alone can compute them in blocks; else the mark goes.
+    sums are no tensor, if that reader alone can compute them in blocks; else the mark goes. A
+    contraction of the exponentials that the reductions of such rows sum is in the kernel of these
+    reductions, if it computes the same scores: one walk makes all sums.
 
     Never: changes the loops or the arithmetic of an op. Bits do not depend on what shares a
-    kernel: they depend on shapes, types and profile.
+    kernel, but for those of one walk: they depend on shapes, types and profile.
 
     Cost: one walk in program order; an op is tried with the kernels of its producers.
 

@@ -5,15 +5,16 @@
 // In blocks, each sum has scores of its own, which nothing else reads:
 //
 //   products {weir.in_blocks = 0} -> scores -> max, share
-//   products {weir.in_blocks = 1} -> scores -> probabilities -> result
+//   products {weir.in_blocks = 1} -> scores -> powers -> sums -> result
 //   products {weir.in_blocks = 2} -> scores -> probabilities -> dscores -> dq
 //   products {weir.in_blocks = 3} -> scores -> probabilities -> dv
 //   products {weir.in_blocks = 4} -> scores -> probabilities -> dscores -> dk
 //
-// The products of dresult and v, which dscores needs, have the number of their chain. Numbers but 0
-// differ between ops, so that CSE merges the statistics of equal scores, but no chain that two sums
-// would read. The gradient
-// of a bias is as large as the scores, or a sum of what is: it is not made in blocks.
+// The sums of forward are multiplied by the row's share when they are there, so that a walk over
+// the keys needs no maximum of all of them: a larger one scales the sums. The products of dresult
+// and v, which dscores needs, have the number of their chain. Numbers but 0 differ between ops, so
+// that CSE merges the statistics of equal scores, but no chain that two sums would read. The
+// gradient of a bias is as large as the scores, or a sum of what is: it is not made in blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,6 +70,9 @@ public:
   Value sumProducts(Value left, Value right);
   /// Rounds the elements of `sums` to the type of those of `like`.
   Value round(Value sums, Value like);
+  /// Adds up the values that the exponentials of the scores weigh, in blocks, and multiplies the
+  /// sums by the rows' shares.
+  Value weigh(Value scores, const Statistics &statistics, Value v);
 
   Scores getScores(Chain chain);
   Statistics getStatistics(Value scores, Chain chain);
@@ -173,6 +177,19 @@ Value Attention::round(Value sums, Value like) {
   return elements.full({{sums, Extent::Full}}, element, [&](OpBuilder &b, ArrayRef<Value> in) {
     return narrow(b, loc, in[0], element);
   });
+}
+
+Value Attention::weigh(Value scores, const Statistics &statistics, Value v) {
+  Value sums = contract({getPowers(scores, statistics.max), 0, 2}, {v, 2, 1});
+  auto type = cast<RankedTensorType>(sums.getType());
+  Type element = getElementTypeOrSelf(v);
+  RowBuilder results(builder, loc, type, type.getRank() - 1, 1);
+  return results.full({{sums, Extent::Full}, statistics.share}, element,
+                      [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                        Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+                        return element == product.getType() ? product
+                                                            : narrow(b, loc, product, element);
+                      });
 }
 
 SmallVector<int64_t> Attention::getBiasDims() const {
@@ -329,18 +346,6 @@ Value Attention::getDbias(Value dscores) {
   return tensor::ExpandShapeOp::create(builder, loc, biasType, sums, getBiasGroups());
 }
 
-static SmallVector<Value> buildAttention(OpBuilder &builder, AttentionOp op, Chain statisticsChain,
-                                         Chain resultChain) {
-  Attention attention(builder, op);
-  Scores scores = attention.getScores(statisticsChain);
-  Statistics statistics = attention.getStatistics(scores.scores, statisticsChain);
-  if (resultChain)
-    scores = attention.getScores(resultChain);
-  Value probabilities = attention.getProbabilities(scores.scores, statistics, resultChain);
-  Value result = attention.contract({probabilities, 0, 2}, {op.getV(), 2, 1});
-  return {attention.round(result, op.getV()), statistics.max.tensor, statistics.share.tensor};
-}
-
 namespace {
 /// The values of one chain of a VJP.
 struct Gradients {
@@ -383,12 +388,22 @@ static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op,
 }
 
 SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, AttentionOp op) {
-  return buildAttention(builder, op, {}, {});
+  Attention attention(builder, op);
+  Value scores = attention.getScores({}).scores;
+  Statistics statistics = attention.getStatistics(scores, {});
+  Value probabilities = attention.getProbabilities(scores, statistics, {});
+  Value result = attention.contract({probabilities, 0, 2}, {op.getV(), 2, 1});
+  return {attention.round(result, op.getV()), statistics.max.tensor, statistics.share.tensor};
 }
 
 SmallVector<Value> weir::norm::decomposeInBlocks(OpBuilder &builder, AttentionOp op,
                                                  int64_t number) {
-  return buildAttention(builder, op, 0, getChain(1, number));
+  Attention attention(builder, op);
+  Chain ofStatistics = 0, ofResult = getChain(1, number);
+  Statistics statistics =
+      attention.getStatistics(attention.getScores(ofStatistics).scores, ofStatistics);
+  Value result = attention.weigh(attention.getScores(ofResult).scores, statistics, op.getV());
+  return {result, statistics.max.tensor, statistics.share.tensor};
 }
 
 SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, AttentionVjpOp op) {

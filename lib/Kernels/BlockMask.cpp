@@ -240,12 +240,12 @@ Facts MaskFinder::findInBody(linalg::GenericOp op, Value value, ArrayRef<AffineE
   return facts;
 }
 
-MaskedSides weir::findMasked(const PointEmitter &emitter) {
-  const Blocks &blocks = *emitter.domain.getBlocks();
-  MaskFinder finder(emitter.domain);
+MaskedSides weir::findMasked(const KernelDomain &domain) {
+  const Blocks &blocks = *domain.getBlocks();
+  MaskFinder finder(domain);
   if (blocks.factor)
     return finder.find(blocks.factor).isZero.sides;
-  return finder.find(getSoftmaxSums(emitter).element).isNegativeInfinity.sides;
+  return finder.find(blocks.softmax->element).isNegativeInfinity.sides;
 }
 
 SmallVector<Value> weir::whereNeeded(PointEmitter &emitter, const MaskedSides &masked,

@@ -29,8 +29,8 @@ public:
   BlockRowEmitter(PointEmitter &emitter)
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
         lanes(emitter.profile.subgroupSize) {
-    reduced = getSoftmaxSums(emitter);
-    masked = findMasked(emitter);
+    reduced = *blocks.softmax;
+    masked = findMasked(emitter.domain);
     int64_t rows = sizes[blocks.rowDim];
     tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
@@ -56,7 +56,6 @@ private:
   SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr walked) const {
     return getBlockPoint(emitter, rest, row, walked);
   }
-  Value exponential(Value value);
   void addElement(Value element, Value &maximum, Value &sum);
   SmallVector<Value> walkChunk(AffineExpr first, int64_t count, ValueRange carried);
   SmallVector<Value> walkRows();
@@ -94,17 +93,47 @@ Value weir::chooseValue(PointEmitter &emitter, ArrayRef<Value> values, Value num
   return chosen;
 }
 
-SoftmaxSums weir::getSoftmaxSums(const PointEmitter &emitter) {
-  SmallVector<linalg::GenericOp> reductions;
-  schedule::KernelOp kernel = emitter.kernel;
-  for (auto op : kernel.getBody().front().getOps<linalg::GenericOp>())
-    if (getOpShape(op) == OpShape::Reduction)
-      reductions.push_back(op);
-  return *matchSoftmaxSums(reductions);
+Value weir::evaluateElement(PointEmitter &emitter, const SoftmaxSums &reduced,
+                            ArrayRef<AffineExpr> point) {
+  return emitter.evaluate(reduced.element->get(),
+                          emitter.apply(getAccessMap(reduced.maximum, reduced.element),
+                                        emitter.getLoops(reduced.maximum, point)));
 }
 
-Value BlockRowEmitter::exponential(Value value) {
-  return math::ExpOp::create(emitter.builder(), emitter.loc, value);
+Value weir::exponentialAbove(PointEmitter &emitter, Value value, Value maximum) {
+  emitter.match(value, maximum);
+  OpBuilder &b = emitter.builder();
+  return math::ExpOp::create(b, emitter.loc, arith::SubFOp::create(b, emitter.loc, value, maximum));
+}
+
+Value weir::makeNoElement(PointEmitter &emitter, const SoftmaxSums &reduced) {
+  FloatAttr start = reduced.start;
+  APFloat lowest = APFloat::getInf(start.getValue().getSemantics(), /*Negative=*/true);
+  return arith::ConstantOp::create(emitter.builder(), emitter.loc,
+                                   FloatAttr::get(start.getType(), lowest));
+}
+
+SmallVector<Value> weir::startRow(PointEmitter &emitter, const SoftmaxSums &reduced) {
+  OpBuilder &b = emitter.builder();
+  FloatAttr start = reduced.start;
+  Value maximum = arith::ConstantOp::create(b, emitter.loc, start);
+  Value sum = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(start.getType()));
+  return {maximum, sum};
+}
+
+void weir::guardAt(PointEmitter &emitter, ArrayRef<std::pair<AffineExpr, int64_t>> numbers,
+                   function_ref<void()> body) {
+  Value isAt;
+  for (auto [number, value] : numbers) {
+    OpBuilder &b = emitter.builder();
+    Value is = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq,
+                                     emitter.expand(number), emitter.indexConstant(value));
+    isAt = isAt ? arith::AndIOp::create(b, emitter.loc, isAt, is) : is;
+  }
+  emitter.guard(isAt, {}, [&]() -> SmallVector<Value> {
+    body();
+    return {};
+  });
 }
 
 /// Adds an element to a maximum and to a sum of exponentials, of which the one that the larger of
@@ -114,7 +143,7 @@ void BlockRowEmitter::addElement(Value element, Value &maximum, Value &sum) {
   Location loc = emitter.loc;
   Value above = arith::SubFOp::create(b, loc, element, maximum);
   Value distance = arith::NegFOp::create(b, loc, math::AbsFOp::create(b, loc, above));
-  Value smaller = exponential(distance);
+  Value smaller = math::ExpOp::create(b, loc, distance);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element.getType()));
   Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(element.getType(), 1.0));
   Value isAbove = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, above, zero);
@@ -144,10 +173,8 @@ SmallVector<Value> BlockRowEmitter::walkChunk(AffineExpr first, int64_t count, V
   SmallVector<Value> next(carried);
   SubgroupBlock(emitter).atPoints(points, [&](size_t row) {
     Value &maximum = next[2 * row], &sum = next[2 * row + 1];
-    SmallVector<AffineExpr> indices = emitter.apply(getAccessMap(reduced.maximum, reduced.element),
-                                                    emitter.getLoops(reduced.maximum, points[row]));
     Value before[] = {maximum, sum};
-    addElement(emitter.evaluate(reduced.element->get(), indices), maximum, sum);
+    addElement(evaluateElement(emitter, reduced, points[row]), maximum, sum);
     if (isInside) {
       OpBuilder &b = emitter.builder();
       maximum = arith::SelectOp::create(b, loc, isInside, maximum, before[0]);
@@ -159,13 +186,10 @@ SmallVector<Value> BlockRowEmitter::walkChunk(AffineExpr first, int64_t count, V
 
 /// Returns the maximum and the sum of each row of the tile.
 SmallVector<Value> BlockRowEmitter::walkRows() {
-  OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
   SmallVector<Value> carried;
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(reduced.start.getType()));
-  Value start = arith::ConstantOp::create(b, loc, reduced.start);
   for (int64_t row = 0; row < tileRows; ++row)
-    carried.append({start, zero});
+    llvm::append_range(carried, startRow(emitter, reduced));
   int64_t walked = sizes[blocks.walkedDim], chunks = walked / lanes;
   auto walk = [&](AffineExpr first, int64_t count, ValueRange running) {
     return whereNeeded(emitter, masked, {firstRow, tileRows, first, count}, running,
@@ -184,7 +208,7 @@ SmallVector<Value> BlockRowEmitter::walkRows() {
     Value own = maximum;
     maximum = reduceSubgroup(emitter, reduced.larger, own, lane);
     OpBuilder &after = emitter.builder();
-    Value scale = exponential(arith::SubFOp::create(after, loc, own, maximum));
+    Value scale = exponentialAbove(emitter, own, maximum);
     sum = reduceSubgroup(emitter, reduced.add, arith::MulFOp::create(after, loc, sum, scale), lane);
   }
   return carried;
@@ -198,11 +222,8 @@ void BlockRowEmitter::store(ArrayRef<Value> totals) {
     sums.push_back(totals[2 * row + 1]);
   }
   auto storeRow = [&](AffineExpr row, Value number) {
-    emitter.startPoint();
-    emitter.setReduced(reduced.maximum.getResult(0), chooseValue(emitter, maxima, number));
-    emitter.setReduced(reduced.sum.getResult(0), chooseValue(emitter, sums, number));
-    emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
-                getPoint(row, emitter.constant(0)));
+    storeBlockRow(emitter, chooseValue(emitter, maxima, number), chooseValue(emitter, sums, number),
+                  getPoint(row, emitter.constant(0)));
   };
   emitter.loop(tileRows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr row = rowTile * tileRows + emitter.setCoordinate(blockRowCoordinate, trip);
@@ -233,13 +254,7 @@ void BlockRowEmitter::emitTile(Value tile) {
     firstRow = emitter.setCoordinate(firstBlockRowCoordinate, first);
   }
   SmallVector<Value> totals = walkRows();
-  Value isFirst = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
-                                        emitter.expand(emitter.dim(teamLaneCoordinate)),
-                                        emitter.indexConstant(0));
-  emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
-    store(totals);
-    return {};
-  });
+  guardAt(emitter, {{emitter.dim(teamLaneCoordinate), 0}}, [&] { store(totals); });
 }
 
 void BlockRowEmitter::run(EmittedKernel &launch) {

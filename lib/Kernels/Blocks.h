@@ -31,7 +31,7 @@ struct MaskedSide {
 using MaskedSides = llvm::SmallVector<MaskedSide, 2>;
 /// Returns where the mask of an attention hides what the kernel computes in blocks, if positions
 /// make it: sums over these points are the same without them, but for NaN and infinity.
-MaskedSides findMasked(const PointEmitter &emitter);
+MaskedSides findMasked(const KernelDomain &domain);
 /// The rows and numbers of a block.
 struct BlockPlace {
   mlir::AffineExpr firstRow;
@@ -134,6 +134,58 @@ protected:
   virtual void enter(Block &) {}
   virtual void leave() {}
 };
+
+/// The maximum and the sum of exponentials of each of an invocation's rows in a walk over blocks.
+/// Totals are the maximum and the sum of the first row, then those of the next one.
+class BlockSoftmax {
+public:
+  BlockSoftmax(PointEmitter &emitter, WorkgroupBlocks &block)
+      : emitter(emitter), block(block), reduced(*emitter.domain.getBlocks()->softmax) {}
+
+  /// Returns the elements of one of the invocation's rows: -inf where a block has no number.
+  llvm::SmallVector<mlir::Value> getElements(const WorkgroupBlocks::Block &at, int64_t row);
+
+  // Rows alone: an invocation has the totals of its own numbers.
+
+  llvm::SmallVector<mlir::Value> start() const { return start(block.rows); }
+  /// Adds a block's elements to the totals of a row.
+  void addRow(llvm::ArrayRef<mlir::Value> elements, mlir::Value &maximum, mlir::Value &sum);
+  /// Combines the totals of the invocations that share rows.
+  void combine(llvm::MutableArrayRef<mlir::Value> totals);
+
+  // Beside a contraction: those that share rows have the maxima of all numbers. Where each can own
+  // one of the rows, it keeps the maximum and the sum of that one alone: registers are few.
+
+  llvm::SmallVector<mlir::Value> startShared() const { return start(isSpread() ? 1 : block.rows); }
+  /// Exponentials of a row's elements in a block, in place of them.
+  struct Row {
+    llvm::SmallVector<mlir::Value> powers;
+    mlir::Value scale; ///< of sums of the blocks before
+  };
+  /// Adds a block to the totals of a row.
+  Row raiseRow(const WorkgroupBlocks::Block &at, int64_t row,
+               llvm::MutableArrayRef<mlir::Value> totals);
+  /// Returns the totals of all rows.
+  llvm::SmallVector<mlir::Value> gather(llvm::ArrayRef<mlir::Value> totals);
+
+  /// Lets code at the current point read the totals of a row.
+  void setRow(llvm::ArrayRef<mlir::Value> totals, mlir::Value row);
+  /// Stores what comes of the totals alone, at the points of the invocation's rows.
+  void
+  store(llvm::ArrayRef<mlir::Value> totals, mlir::AffineExpr rowTile,
+        llvm::function_ref<llvm::SmallVector<mlir::AffineExpr>(mlir::AffineExpr row)> getPoint);
+
+private:
+  PointEmitter &emitter;
+  WorkgroupBlocks &block;
+  const SoftmaxSums &reduced;
+
+  llvm::SmallVector<mlir::Value> start(int64_t rows) const;
+  /// Two rows are as few registers as what it takes to hand them round.
+  bool isSpread() const { return block.rows > 2 && block.rows <= block.sharers; }
+  mlir::Value takeFrom(mlir::Value value, int64_t sharer);
+};
+
 /// Emits a kernel that reduces rows of tiles that workgroups of `threads` own.
 void emitWorkgroupBlockRow(
     PointEmitter &emitter, int64_t threads, EmittedKernel &launch,
@@ -191,8 +243,29 @@ void emitMatrixBlockRow(PointEmitter &emitter, const MatrixBlockTile &tile, Emit
 /// Returns one of some values. Registers have no index.
 mlir::Value chooseValue(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> values,
                         mlir::Value number);
-/// Returns the reductions of a kernel that reduces rows whose elements are computed in blocks.
-SoftmaxSums getSoftmaxSums(const PointEmitter &emitter);
+/// Returns the element of a row at a point of the domain.
+mlir::Value evaluateElement(PointEmitter &emitter, const SoftmaxSums &reduced,
+                            llvm::ArrayRef<mlir::AffineExpr> point);
+/// Returns the exponential of what a value, or a vector of them, is above a maximum.
+mlir::Value exponentialAbove(PointEmitter &emitter, mlir::Value value, mlir::Value maximum);
+/// Returns -inf: an element that changes neither a maximum nor a sum of exponentials.
+mlir::Value makeNoElement(PointEmitter &emitter, const SoftmaxSums &reduced);
+/// Returns the maximum and the sum of a row before its first element.
+llvm::SmallVector<mlir::Value> startRow(PointEmitter &emitter, const SoftmaxSums &reduced);
+
+// Where one walk makes the sums of a contraction, and the maxima and sums of its rows.
+
+/// Lets code at the current point read the maximum and the sum of a row.
+void setSoftmax(PointEmitter &emitter, mlir::Value maximum, mlir::Value sum);
+/// Whether the kernel has results of rows alone.
+bool storesBlockRows(const PointEmitter &emitter);
+/// Stores these results of the point's row.
+void storeBlockRow(PointEmitter &emitter, mlir::Value maximum, mlir::Value sum,
+                   llvm::ArrayRef<mlir::AffineExpr> point);
+/// Emits `body` where each of some numbers is this one. Not more than one of them should be
+/// compared with 0: LLVM compares the bits of both at once, which no proof of the code follows.
+void guardAt(PointEmitter &emitter, llvm::ArrayRef<std::pair<mlir::AffineExpr, int64_t>> numbers,
+             llvm::function_ref<void()> body);
 
 /// Returns the sizes of a block's result dimensions that are not its rows.
 llvm::SmallVector<int64_t> getBlockRestSizes(const PointEmitter &emitter);

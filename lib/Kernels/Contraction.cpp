@@ -76,6 +76,8 @@ private:
   Value clamp(AffineExpr value, int64_t last);
 
   SmallVector<SmallVector<Value>> loadRowFactors(AffineExpr step);
+  SmallVector<SmallVector<Value>> raiseRows(AffineExpr step, int64_t chunkSteps,
+                                            SmallVectorImpl<Value> &running);
   SmallVector<Value> loadColumnFactors(AffineExpr unit, AffineExpr step);
   Value join(ArrayRef<Value> parts);
   Value getSum(ArrayRef<Value> sums, int64_t unit, Value row);
@@ -83,7 +85,16 @@ private:
   SmallVector<Value> sumProducts();
   void emitTile(Value tile);
   void storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums);
-  void storeRow(AffineExpr row, AffineExpr ownUnit, Value total);
+  void storeRow(AffineExpr row, Value number, AffineExpr ownUnit, Value total);
+  void walkRows(function_ref<void(AffineExpr row, Value number)> body);
+
+  // Where one walk makes the maxima and sums of rows, too.
+  bool isOneWalk() const {
+    const Blocks *blocks = emitter.domain.getBlocks();
+    return blocks && blocks->isOneWalk();
+  }
+  int64_t countSums() const { return tileRows / sumRows * units; }
+  SmallVector<Value> maxima, rowSums; ///< when the walk is done
 };
 } // namespace
 
@@ -143,6 +154,16 @@ Value weir::evaluateFactor(PointEmitter &emitter, OpOperand *factor, ArrayRef<Af
   return arith::ExtFOp::create(emitter.builder(), emitter.loc, wide, value);
 }
 
+/// Returns the numbers of the results that have an element for each row of blocks alone, or of the
+/// others.
+static SmallVector<unsigned> getResults(const PointEmitter &emitter, bool ofBlockRows) {
+  SmallVector<unsigned> results;
+  for (auto [result, value] : llvm::enumerate(emitter.computed))
+    if (emitter.domain.isOfBlockRows(value.getDefiningOp()) == ofBlockRows)
+      results.push_back(result);
+  return results;
+}
+
 void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<AffineExpr> point) {
   for (auto [contraction, sum] : llvm::zip_equal(emitter.domain.getContractions(), sums)) {
     linalg::GenericOp op = contraction;
@@ -157,7 +178,24 @@ void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<Affin
     }
     emitter.setReduced(op->getResult(0), total);
   }
-  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
+  emitResults(emitter, getResults(emitter, /*ofBlockRows=*/false), point);
+}
+
+void weir::setSoftmax(PointEmitter &emitter, Value maximum, Value sum) {
+  const SoftmaxSums &reduced = *emitter.domain.getBlocks()->softmax;
+  emitter.setReduced(reduced.maximum->getResult(0), maximum);
+  emitter.setReduced(reduced.sum->getResult(0), sum);
+}
+
+void weir::storeBlockRow(PointEmitter &emitter, Value maximum, Value sum,
+                         ArrayRef<AffineExpr> point) {
+  emitter.startPoint();
+  setSoftmax(emitter, maximum, sum);
+  emitResults(emitter, getResults(emitter, /*ofBlockRows=*/true), point);
+}
+
+bool weir::storesBlockRows(const PointEmitter &emitter) {
+  return !getResults(emitter, /*ofBlockRows=*/true).empty();
 }
 
 ContractionSides::ContractionSides(const KernelDomain &domain, linalg::GenericOp op,
@@ -357,9 +395,12 @@ SmallVector<Value> ContractionEmitter::sumChunk(Value chunk, int64_t chunkSteps,
   AffineExpr laneStep = firstStep + emitter.dim(teamLaneCoordinate);
   if (chunkSteps < lanes)
     laneStep = emitter.setCoordinate(laneStepCoordinate, clamp(laneStep, steps - 1));
-  SmallVector<SmallVector<Value>> rowFactors = loadRowFactors(laneStep);
+  SmallVector<Value> carried(sums);
+  SmallVector<SmallVector<Value>> rowFactors =
+      isOneWalk() ? raiseRows(laneStep, chunkSteps, carried) : loadRowFactors(laneStep);
 
-  return emitter.loop(chunkSteps, sums, [&](Value trip, ValueRange running) {
+  ArrayRef<Value> totals = ArrayRef(carried).take_front(countSums());
+  SmallVector<Value> added = emitter.loop(chunkSteps, totals, [&](Value trip, ValueRange running) {
     AffineExpr step = firstStep + emitter.setCoordinate(stepCoordinate, trip);
     SmallVector<SmallVector<Value>> columnFactors;
     for (AffineExpr unit : unitOf)
@@ -391,6 +432,53 @@ SmallVector<Value> ContractionEmitter::sumChunk(Value chunk, int64_t chunkSteps,
     }
     return next;
   });
+  llvm::append_range(added, ArrayRef(carried).drop_front(countSums()));
+  return added;
+}
+
+/// Computes the row factors of a chunk, the exponentials of what elements are above the maximum of
+/// their row so far. A larger one scales the sums of the row. Behind the sums of products are the
+/// maximum and the invocation's sum of each row.
+SmallVector<SmallVector<Value>> ContractionEmitter::raiseRows(AffineExpr step, int64_t chunkSteps,
+                                                              SmallVectorImpl<Value> &running) {
+  const SoftmaxSums &reduced = *emitter.domain.getBlocks()->softmax;
+  Location loc = emitter.loc;
+  Value lane = emitter.expand(emitter.dim(teamLaneCoordinate)), isInside;
+  if (chunkSteps < profile.subgroupSize)
+    isInside = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::ult, lane,
+                                     emitter.indexConstant(chunkSteps));
+  std::vector<SmallVector<AffineExpr>> points;
+  for (int64_t row = 0; row < tileRows; ++row)
+    points.push_back(sides.getPoint(firstRow + row, emitter.constant(0), rest,
+                                    getProducts(step, emitter.constant(0))));
+  SmallVector<SmallVector<Value>> factors(tileRows);
+  SmallVector<Value> scales;
+  SubgroupBlock(emitter).atPoints(points, [&](size_t row) {
+    Value &maximum = running[countSums() + 2 * row], &sum = running[countSums() + 2 * row + 1];
+    Value element = evaluateElement(emitter, reduced, points[row]);
+    OpBuilder &b = emitter.builder();
+    if (isInside)
+      element = arith::SelectOp::create(b, loc, isInside, element, makeNoElement(emitter, reduced));
+    Value before = maximum;
+    maximum = reduceSubgroup(emitter, reduced.larger,
+                             emitter.combine(reduced.larger, before, element), lane);
+    Value scale = exponentialAbove(emitter, before, maximum),
+          power = exponentialAbove(emitter, element, maximum);
+    sum = math::FmaOp::create(emitter.builder(), loc, sum, scale, power);
+    scales.push_back(scale);
+    factors[row] = {power};
+  });
+  for (int64_t row = 0; row < tileRows; row += sumRows) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < sumRows; ++i)
+      elements.append(unitColumns, scales[row + i]);
+    Value scale = join(elements);
+    for (int64_t unit = 0; unit < units; ++unit) {
+      Value &sum = running[row / sumRows * units + unit];
+      sum = arith::MulFOp::create(emitter.builder(), loc, sum, scale);
+    }
+  }
+  return factors;
 }
 
 /// Returns the elements of `parts`, scalars or vectors, as one vector, or a single scalar
@@ -417,12 +505,15 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
   if (sumRows * unitColumns > 1)
     type = VectorType::get({sumRows * unitColumns}, type);
   Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(type));
-  SmallVector<Value> sums(tileRows / sumRows * units, zero);
+  SmallVector<Value> sums(countSums(), zero);
+  if (isOneWalk())
+    for (int64_t row = 0; row < tileRows; ++row)
+      llvm::append_range(sums, startRow(emitter, *emitter.domain.getBlocks()->softmax));
   int64_t lanes = profile.subgroupSize;
   MaskedSides masked;
   // Of a chunk of the walked dimension alone, all numbers follow from the first.
   if (emitter.domain.getBlocks() && stepSizes.size() == 1)
-    masked = findMasked(emitter);
+    masked = findMasked(emitter.domain);
   auto sum = [&](Value chunk, int64_t count, ValueRange running) {
     AffineExpr first;
     if (!masked.empty())
@@ -436,6 +527,17 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
     sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
       return sum(emitter.indexConstant(steps / lanes), restSteps, running);
     });
+  if (!isOneWalk())
+    return sums;
+  maxima.clear();
+  rowSums.clear();
+  Value lane = emitter.expand(emitter.dim(teamLaneCoordinate));
+  for (int64_t row = 0; row < tileRows; ++row) {
+    maxima.push_back(sums[countSums() + 2 * row]);
+    rowSums.push_back(reduceSubgroup(emitter, emitter.domain.getBlocks()->softmax->add,
+                                     sums[countSums() + 2 * row + 1], lane));
+  }
+  sums.truncate(countSums());
   return sums;
 }
 
@@ -443,9 +545,13 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Computes and stores what comes of the sum at a row and a unit of columns.
-void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value total) {
+/// Computes and stores what comes of the sum at a row, of this number in the tile, and a unit of
+/// columns.
+void ContractionEmitter::storeRow(AffineExpr row, Value number, AffineExpr ownUnit, Value total) {
   emitter.startPoint();
+  if (isOneWalk())
+    setSoftmax(emitter, chooseValue(emitter, maxima, number),
+               chooseValue(emitter, rowSums, number));
   AffineExpr column = getFirstColumn(ownUnit);
   if (unitColumns == 2)
     column = column + emitter.vectorLane();
@@ -480,19 +586,24 @@ Value ContractionEmitter::getSum(ArrayRef<Value> sums, int64_t unit, Value row) 
   return arith::SelectOp::create(b, loc, isSecond, getRow(1), getRow(0));
 }
 
-/// Stores the tile's rows of one unit, in a loop, so that there is one copy of the
-/// code for all rows.
-void ContractionEmitter::storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums) {
+/// Emits `body` for the tile's rows that no tile before it stores, in a loop, so that there is one
+/// copy of the code for all of them. It gets the row and its number in the tile.
+void ContractionEmitter::walkRows(function_ref<void(AffineExpr row, Value number)> body) {
   emitter.loop(tileRows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr row = rowTile * tileRows + emitter.setCoordinate(resultRowCoordinate, trip);
     if (hasPartialRows())
-      guardInside(emitter, resultRowCoordinate, row, sizes[sides.rowDim], [&](AffineExpr inside) {
-        Value number = emitter.expand(inside - firstRow);
-        storeRow(inside, ownUnit, getSum(sums, unit, number));
-      });
+      guardInside(emitter, resultRowCoordinate, row, sizes[sides.rowDim],
+                  [&](AffineExpr inside) { body(inside, emitter.expand(inside - firstRow)); });
     else
-      storeRow(row, ownUnit, getSum(sums, unit, trip));
+      body(row, trip);
     return {};
+  });
+}
+
+/// Stores the tile's rows of one unit.
+void ContractionEmitter::storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums) {
+  walkRows([&](AffineExpr row, Value number) {
+    storeRow(row, number, ownUnit, getSum(sums, unit, number));
   });
 }
 
@@ -537,6 +648,15 @@ void ContractionEmitter::emitTile(Value tile) {
     else
       storeUnit(unit, ownUnits[unit], sums);
   }
+  if (!isOneWalk() || !storesBlockRows(emitter))
+    return;
+  guardAt(emitter, {{emitter.dim(teamLaneCoordinate), 0}, {columnTile, columnTiles - 1}}, [&] {
+    walkRows([&](AffineExpr row, Value number) {
+      storeBlockRow(emitter, chooseValue(emitter, maxima, number),
+                    chooseValue(emitter, rowSums, number),
+                    sides.getPoint(row, emitter.constant(0), rest, emitter.constant(0)));
+    });
+  });
 }
 
 void ContractionEmitter::run(EmittedKernel &launch) {

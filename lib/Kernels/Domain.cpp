@@ -519,8 +519,6 @@ std::optional<SoftmaxSums> weir::matchSoftmaxSums(ArrayRef<linalg::GenericOp> re
 // KernelDomain
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t unknownDim = -2;
-
 int64_t KernelDomain::getParts() const {
   int64_t rows = 1;
   for (int64_t size : getRowSizes())
@@ -571,9 +569,9 @@ static bool tie(AffineMap written, SmallVectorImpl<int64_t> &producer, AffineMap
     int64_t &a = producer[outDim.getPosition()], &b = consumer[inDim.getPosition()];
     if (a == b)
       continue;
-    if (a != unknownDim && b != unknownDim)
+    if (a != KernelDomain::unknownDim && b != KernelDomain::unknownDim)
       return false;
-    (a == unknownDim ? a : b) = a == unknownDim ? b : a;
+    (a == KernelDomain::unknownDim ? a : b) = a == KernelDomain::unknownDim ? b : a;
     changed = true;
   }
   return true;
@@ -606,7 +604,7 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
     OpShape kind = getOpShape(op);
     SmallVector<int64_t> ranges = op.getStaticLoopRanges();
     for (unsigned loop = 0; loop < loops.size(); ++loop) {
-      if (loops[loop] != unknownDim)
+      if (loops[loop] != KernelDomain::unknownDim)
         continue;
       bool isRow = isReduced(op, loop) == (kind == OpShape::Column);
       auto allowed = [&](int64_t dim) {
@@ -624,7 +622,7 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
   // A pointwise op that no edge ties has no known point.
   auto isMatchable = [&](Operation *op) {
     ArrayRef<int64_t> loops = dims[op];
-    return llvm::is_contained(loops, unknownDim) &&
+    return llvm::is_contained(loops, KernelDomain::unknownDim) &&
            (getOpShape(op) != OpShape::Pointwise ||
             llvm::any_of(loops, [](int64_t dim) { return dim >= 0; }));
   };
@@ -645,8 +643,9 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
       break;
     }
   }
-  return llvm::none_of(
-      dims, [](const auto &entry) { return llvm::is_contained(entry.second, unknownDim); });
+  return llvm::none_of(dims, [](const auto &entry) {
+    return llvm::is_contained(entry.second, KernelDomain::unknownDim);
+  });
 }
 
 /// Whether the rows that `op` reduces in parts are the domain's, in its order, and no op
@@ -665,10 +664,15 @@ bool KernelDomain::acceptColumns(linalg::GenericOp op) {
 
 StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
   auto isInBlocks = [](Operation *op) { return op->hasAttr(schedule::inBlocksAttrName); };
-  bool hasReader = llvm::any_of(ops, [&](Operation *op) {
-    OpShape kind = getOpShape(op);
-    return kind == OpShape::Reduction || (kind == OpShape::Contraction && !isInBlocks(op));
-  });
+  auto isContraction = [&](Operation *op, bool inBlocks) {
+    return getOpShape(op) == OpShape::Contraction && isInBlocks(op) == inBlocks;
+  };
+  bool hasOuter = llvm::any_of(ops, [&](Operation *op) { return isContraction(op, false); });
+  bool hasReader = hasOuter || llvm::any_of(ops, [&](Operation *op) {
+                     return getOpShape(op) == OpShape::Reduction;
+                   });
+  bool isOneWalk =
+      hasOuter && llvm::any_of(ops, [&](Operation *op) { return isContraction(op, true); });
   for (Operation *op : ops) {
     OpShape kind = getOpShape(op);
     auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -678,6 +682,8 @@ StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
       blocks->inner.push_back({generic, {}});
       continue;
     }
+    if (kind == OpShape::Reduction && isOneWalk)
+      continue; // of the contraction's rows, made in its walk
     if (kind == OpShape::Contraction) {
       if (shape != KernelShape::Map && shape != KernelShape::Contraction)
         return "a contraction and a reduction do not share a kernel";
@@ -808,7 +814,7 @@ SmallVector<int64_t> KernelDomain::layOutSums(linalg::GenericOp op) {
   SmallVector<int64_t> loops;
   for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges())) {
     bool isSummed = size != 1 && isReduced(op, loop);
-    loops.push_back(size == 1 ? -1 : isSummed ? int64_t(sizes.size()) : unknownDim);
+    loops.push_back(size == 1 ? -1 : isSummed ? int64_t(sizes.size()) : KernelDomain::unknownDim);
     if (isSummed)
       sizes.push_back(size);
   }
@@ -903,158 +909,17 @@ bool KernelDomain::coversPoints(linalg::GenericOp op) const {
     if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
         kind != OpShape::Pointwise)
       return false;
-    if (shape == KernelShape::Contraction && kind != OpShape::Contraction && isColumn)
+    if (shape == KernelShape::Contraction && kind == OpShape::Pointwise && isColumn)
       return false;
   }
   if (kind == OpShape::Contraction)
     return used.size() == numRows + getSummedDims(op).size();
+  if (blocks && blocks->columnDim >= 0 && !used.contains(blocks->columnDim))
+    return used.size() == sizes.size() - (kind == OpShape::Pointwise ? 2 : 1);
   bool all = used.size() == sizes.size();
   bool rows = used.size() == numRows && !hasColumns(op);
   bool mayBeRows = shape == KernelShape::Row || shape == KernelShape::Contraction;
   return all || (rows && mayBeRows && kind == OpShape::Pointwise);
-}
-
-/// Calls `found` for each inner contraction that `tensor` is computed from, with the indices at
-/// which it is read where `tensor` is read at `at`. Returns false if one is read in a way that has
-/// no such indices.
-static bool findInner(Value tensor, ArrayRef<AffineExpr> at, const Blocks &blocks,
-                      function_ref<bool(const Blocks::Inner &, ArrayRef<AffineExpr>)> found) {
-  auto op = tensor.getDefiningOp<linalg::GenericOp>();
-  if (!op)
-    return true;
-  auto inner = llvm::find_if(blocks.inner, [&](const auto &entry) { return entry.op == op; });
-  if (inner != blocks.inner.end())
-    return found(*inner, at);
-  if (getOpShape(op) != OpShape::Pointwise)
-    return true;
-  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(tensor));
-  SmallVector<AffineExpr> loops(op.getNumLoops(), getAffineConstantExpr(0, op.getContext()));
-  for (auto [index, place] : llvm::zip_equal(written.getResults(), at))
-    if (auto loop = dyn_cast<AffineDimExpr>(index))
-      loops[loop.getPosition()] = place;
-  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
-    SmallVector<AffineExpr> read;
-    for (AffineExpr index : getAccessMap(op, operand).getResults())
-      read.push_back(index.replaceDims(loops));
-    return findInner(operand->get(), read, blocks, found);
-  });
-}
-
-/// Ties the inner contractions to the dimensions of the domain, which all others are tied to.
-StringRef KernelDomain::layOutBlocks(ArrayRef<Operation *> ops) {
-  if (contractions.size() > 1)
-    return "a kernel in blocks has one contraction beside those that it computes in blocks";
-  MLIRContext *context = ops.front()->getContext();
-  StringRef unknown = "what is computed in blocks is read at places that are no points of rows";
-  auto record = [&](const Blocks::Inner &read, ArrayRef<AffineExpr> at) {
-    auto &inner = const_cast<Blocks::Inner &>(read);
-    SmallVector<int64_t> ranges = inner.op.getStaticLoopRanges();
-    SmallVector<int64_t> loops(ranges.size(), -1);
-    for (auto [index, place] :
-         llvm::zip_equal(inner.op.getIndexingMapsArray().back().getResults(), at)) {
-      auto loop = dyn_cast<AffineDimExpr>(index);
-      if (!loop || ranges[loop.getPosition()] == 1)
-        continue;
-      auto dim = dyn_cast<AffineDimExpr>(place);
-      if (!dim || sizes[dim.getPosition()] != ranges[loop.getPosition()] ||
-          llvm::is_contained(loops, int64_t(dim.getPosition())))
-        return false;
-      loops[loop.getPosition()] = dim.getPosition();
-    }
-    bool isSame = inner.dims.empty() || inner.dims == loops;
-    inner.dims = loops;
-    return isSame;
-  };
-  for (Operation *op : ops) {
-    OpShape kind = getOpShape(op);
-    if (!dims.contains(op) || (kind != OpShape::Contraction && kind != OpShape::Reduction)) {
-      if (dims.contains(op) && llvm::any_of(blocks->inner, [&](const Blocks::Inner &inner) {
-            return llvm::is_contained(inner.op->getUsers(), op);
-          }))
-        return unknown;
-      continue;
-    }
-    auto reader = cast<linalg::GenericOp>(op);
-    SmallVector<AffineExpr> loops;
-    for (int64_t dim : getDims(op))
-      loops.push_back(dim < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(dim, context));
-    for (OpOperand *operand : reader.getDpsInputOperands()) {
-      SmallVector<AffineExpr> at;
-      for (AffineExpr index : getAccessMap(reader, operand).getResults())
-        at.push_back(index.replaceDims(loops));
-      bool isFound = false;
-      if (!findInner(operand->get(), at, *blocks,
-                     [&](const Blocks::Inner &inner, ArrayRef<AffineExpr> place) {
-                       isFound = true;
-                       return record(inner, place);
-                     }))
-        return unknown;
-      if (!isFound || kind == OpShape::Reduction)
-        continue;
-      if (blocks->factor)
-        return "both factors of a contraction are computed in blocks";
-      blocks->factor = operand;
-    }
-  }
-  SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : ops)
-    if (getOpShape(op) == OpShape::Reduction)
-      reductions.push_back(cast<linalg::GenericOp>(op));
-  if (!blocks->factor && !matchSoftmaxSums(reductions))
-    return "rows in blocks are reduced to their maximum and the sum of exponentials alone";
-  for (Blocks::Inner &inner : blocks->inner) {
-    auto start = dyn_cast_or_null<FloatAttr>(getSplat(inner.op.getDpsInits().front()));
-    if (inner.dims.empty() || !start || !start.getValue().isZero())
-      return unknown;
-    for (OpOperand *factor : inner.op.getDpsInputOperands())
-      if (!findInner(
-              factor->get(),
-              SmallVector<AffineExpr>(cast<RankedTensorType>(factor->get().getType()).getRank(),
-                                      getAffineConstantExpr(0, context)),
-              *blocks, [](const auto &...) { return false; }))
-        return "what is computed in blocks is computed from other blocks";
-  }
-  return chooseBlockDims() ? StringRef()
-                           : StringRef("no dimension is that of a block's rows for all factors");
-}
-
-/// Chooses the dimensions of a block, and with them the factors of the inner contractions.
-bool KernelDomain::chooseBlockDims() {
-  if (sizes.size() == numRows)
-    return false;
-  blocks->walkedDim = sizes.size() - 1;
-  auto walks = [&](const Blocks::Inner &inner, OpOperand *factor, int64_t dim) {
-    for (auto [loop, ofDomain] : llvm::enumerate(inner.dims))
-      if (ofDomain == dim && getAccessMap(inner.op, factor).isFunctionOfDim(loop))
-        return true;
-    return false;
-  };
-  for (int64_t dim = numRows; dim-- > 0;) {
-    if (blocks->factor) {
-      auto op = cast<linalg::GenericOp>(blocks->factor->getOwner());
-      bool isShared = false; // with the other factor: a batch
-      for (auto [loop, ofDomain] : llvm::enumerate(getDims(op)))
-        for (OpOperand *factor : op.getDpsInputOperands())
-          isShared |= ofDomain == dim && factor != blocks->factor &&
-                      getAccessMap(op, factor).isFunctionOfDim(loop);
-      if (isShared)
-        continue;
-    }
-    bool fits = llvm::all_of(blocks->inner, [&](Blocks::Inner &inner) {
-      for (OpOperand *factor : inner.op.getDpsInputOperands()) {
-        bool rows = walks(inner, factor, dim), walked = walks(inner, factor, blocks->walkedDim);
-        if (rows == walked)
-          return false;
-        (rows ? inner.rowFactor : inner.walkedFactor) = factor;
-      }
-      return inner.rowFactor && inner.walkedFactor;
-    });
-    if (!fits)
-      continue;
-    blocks->rowDim = dim;
-    return true;
-  }
-  return false;
 }
 
 StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
@@ -1082,19 +947,24 @@ StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
       continue;
     SmallVector<int64_t> loops;
     for (int64_t size : cast<linalg::GenericOp>(op).getStaticLoopRanges())
-      loops.push_back(size == 1 ? -1 : unknownDim);
+      loops.push_back(size == 1 ? -1 : KernelDomain::unknownDim);
     if (op == anchor)
       loops = anchorDims;
     else if (llvm::is_contained(contractions, op))
       loops = layOutSums(cast<linalg::GenericOp>(op));
     dims[op] = loops;
   }
+  const bool hasContraction = !contractions.empty();
+  if (blocks && hasContraction && sizes.size() > numRows)
+    layOutReductions(ops);
   if (contractions.size() > 1 && sizes.size() > maxContractionDims)
     return "contractions that share a kernel have at most 15 dimensions together";
   if (!assignDims(ops))
     return "what one makes at a point the other reads at another point";
   if (!llvm::all_of(columnOps, [&](linalg::GenericOp op) { return acceptColumns(op); }))
     return "the parts of a column are known only after its last row, or are cut differently";
+  if (blocks && hasContraction && !hasRowsOfReductions(ops))
+    return "a contraction's rows are not those whose maximum its walk keeps";
   if (!llvm::all_of(dims, [&](const auto &entry) {
         return coversPoints(cast<linalg::GenericOp>(entry.first));
       }))

@@ -14,6 +14,9 @@
 // no rounding. The other factor is a number of bf16, or two of them for an f16, which are it; the
 // product of the two small ones is left out.
 // A factor that both contractions read at the block's numbers is in workgroup memory once.
+// Where the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
+// each row: four neighbours, which have a row's sums, exchange it after each block, and a larger
+// one scales the sums of products in registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -291,7 +294,10 @@ public:
               [this](AffineExpr row, AffineExpr number) {
                 return getPoint(row, this->emitter.constant(0), number);
               }),
-        ofColumns(makeColumns()) {}
+        ofColumns(makeColumns()) {
+    if (blocks.isOneWalk())
+      softmax.emplace(emitter, block);
+  }
   void run(EmittedKernel &launch);
 
 private:
@@ -304,6 +310,8 @@ private:
   MatrixBlock block;
   MatrixLines ofColumns;
   SmallVector<AffineExpr> rest, outer;
+  std::optional<BlockSoftmax> softmax;        ///< of one walk
+  std::vector<BlockSoftmax::Row> softmaxRows; ///< of the block
 
   SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr column, AffineExpr number) const {
     SmallVector<AffineExpr> products(outer);
@@ -311,6 +319,9 @@ private:
     return sides.getPoint(row, column, rest, products);
   }
   MatrixLines makeColumns();
+  int64_t countSums() const { return tile.columns / mmaColumns; }
+  void raiseRows(const MatrixBlock::Block &at, MutableArrayRef<Value> running);
+  Value evaluatePair(const MatrixBlock::Block &at, int64_t row, int64_t unit);
   SmallVector<Value> getFactor(const MatrixBlock::Block &at, int64_t row, int64_t unit);
   SmallVector<Value> getRowFragments(const MatrixBlock::Block &at, int64_t step);
   SmallVector<SmallVector<Value>> getColumnFragments(int64_t number, int64_t column);
@@ -338,30 +349,42 @@ MatrixLines MatrixBlockContraction::makeColumns() {
   return lines;
 }
 
-/// Computes the contraction's factor at a row and a unit of numbers: a pair, or two that are to be
-/// added up. It is 0 where there is no number.
-SmallVector<Value> MatrixBlockContraction::getFactor(const MatrixBlock::Block &at, int64_t row,
-                                                     int64_t unit) {
+/// Returns the contraction's factor at a row and a unit of numbers. It is 0 where there is no
+/// number.
+Value MatrixBlockContraction::evaluatePair(const MatrixBlock::Block &at, int64_t row,
+                                           int64_t unit) {
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  if (softmax) {
+    auto powers =
+        ArrayRef(softmaxRows[row].powers).slice(unit * block.unitNumbers, block.unitNumbers);
+    return vector::FromElementsOp::create(
+        b, loc, VectorType::get({block.unitNumbers}, powers.front().getType()), powers);
+  }
   SmallVector<AffineExpr> point = block.at(at, row, unit);
   SmallVector<AffineExpr> indices =
       emitter.apply(getAccessMap(op, blocks.factor), emitter.getLoops(op, point));
   Value pair =
       emitter.broadcast(isFactorRounded() ? emitter.evaluate(blocks.factor->get(), indices)
                                           : evaluateFactor(emitter, blocks.factor, indices));
-  if (at.count < tile.numbers) {
-    OpBuilder &b = emitter.builder();
-    Location loc = emitter.loc;
-    auto type = cast<VectorType>(pair.getType());
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-    SmallVector<Value> elements;
-    for (int64_t i = 0; i < block.unitNumbers; ++i) {
-      Value isThere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                            emitter.expand(block.getNumber(unit) + i),
-                                            emitter.indexConstant(at.count));
-      elements.push_back(arith::SelectOp::create(b, loc, isThere, emitter.extract(pair, i), zero));
-    }
-    pair = vector::FromElementsOp::create(b, loc, type, elements);
+  if (at.count == tile.numbers)
+    return pair;
+  auto type = cast<VectorType>(pair.getType());
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < block.unitNumbers; ++i) {
+    Value isThere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                          emitter.expand(block.getNumber(unit) + i),
+                                          emitter.indexConstant(at.count));
+    elements.push_back(arith::SelectOp::create(b, loc, isThere, emitter.extract(pair, i), zero));
   }
+  return vector::FromElementsOp::create(b, loc, type, elements);
+}
+
+/// Returns the factor at a row and a unit as one value, or as two that are to be added up.
+SmallVector<Value> MatrixBlockContraction::getFactor(const MatrixBlock::Block &at, int64_t row,
+                                                     int64_t unit) {
+  Value pair = evaluatePair(at, row, unit);
   if (isSplit()) {
     auto [first, second] = splitFloat(emitter, pair);
     return {first, second};
@@ -421,11 +444,31 @@ SmallVector<SmallVector<Value>> MatrixBlockContraction::getColumnFragments(int64
   return fragments;
 }
 
+/// Adds the block to the rows' maxima and sums, which are behind the sums of products, and scales
+/// these.
+void MatrixBlockContraction::raiseRows(const MatrixBlock::Block &at,
+                                       MutableArrayRef<Value> running) {
+  softmaxRows.clear();
+  for (int64_t row = 0; row < block.rows; ++row)
+    softmaxRows.push_back(softmax->raiseRow(at, row, running.drop_front(countSums())));
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  for (Value &total : running.take_front(countSums()))
+    for (auto [row, added] : llvm::enumerate(softmaxRows)) {
+      Value sums = vector::ExtractOp::create(b, loc, total, int64_t(row));
+      Value scale = vector::BroadcastOp::create(b, loc, sums.getType(), added.scale);
+      total = vector::InsertOp::create(b, loc, arith::MulFOp::create(b, loc, sums, scale), total,
+                                       int64_t(row));
+    }
+}
+
 /// Adds the products of a block.
 SmallVector<Value> MatrixBlockContraction::addBlock(const MatrixBlock::Block &at,
                                                     ValueRange running) {
   block.sum(at);
   SmallVector<Value> next(running);
+  if (softmax)
+    raiseRows(at, next);
   const int64_t products = tile.getProducts();
   for (int64_t number = 0; number < at.count; number += products) {
     SmallVector<Value> rows = getRowFragments(at, number / products);
@@ -450,10 +493,12 @@ void MatrixBlockContraction::store(AffineExpr rowTile, AffineExpr columnTile,
   const int64_t allRows = sizes[sides.rowDim];
   for (int64_t half : {0, 1}) {
     auto storeRow = [&, half = half](AffineExpr row) {
-      for (auto [number, total] : llvm::enumerate(totals)) {
+      for (auto [number, total] : llvm::enumerate(totals.take_front(countSums()))) {
         AffineExpr pair = columnTile * (tile.columns / 2) + int64_t(number) * columnLanes +
                           block.lane % columnLanes;
         emitter.startPoint();
+        if (softmax)
+          softmax->setRow(totals.drop_front(countSums()), emitter.indexConstant(half));
         Value sums = vector::ExtractOp::create(emitter.builder(), emitter.loc, total, half);
         storeSums(emitter, sums,
                   sides.getPoint(row, pair * 2 + emitter.vectorLane(), rest, noProducts));
@@ -494,14 +539,28 @@ void MatrixBlockContraction::emitTile(AffineExpr thread, Value number) {
     block.ofColumns = &ofColumns;
   }
 
-  SmallVector<Value> totals(tile.columns / mmaColumns, makeZeroSums(emitter));
+  SmallVector<Value> totals(countSums(), makeZeroSums(emitter));
+  if (softmax)
+    llvm::append_range(totals, softmax->startShared());
   totals = emitter.loop(getProduct(outerSizes), totals, [&](Value trip, ValueRange carried) {
     outer = emitter.delinearize(emitter.setCoordinate(outerProductCoordinate, trip), outerSizes);
     return block.walk(carried, [&](const MatrixBlock::Block &at, ValueRange running) {
       return addBlock(at, running);
     });
   });
+  if (softmax) {
+    SmallVector<Value> ofRows = softmax->gather(ArrayRef(totals).drop_front(countSums()));
+    totals.truncate(countSums());
+    totals.append(ofRows);
+  }
   store(rowTile, columnTile, totals);
+  if (!softmax || !storesBlockRows(emitter))
+    return;
+  guardAt(emitter, {{block.sharer, 0}, {columnTile, columnTiles - 1}}, [&] {
+    softmax->store(ArrayRef(totals).drop_front(countSums()), rowTile, [&](AffineExpr row) {
+      return getPoint(row, emitter.constant(0), emitter.constant(0));
+    });
+  });
 }
 
 void MatrixBlockContraction::run(EmittedKernel &launch) {

@@ -36,9 +36,10 @@ static bool chooseNumbers(MatrixBlockTile &tile, const KernelDomain &domain,
   constexpr int64_t unit = 16, maxWidth = 256, maxSums = 128, manyElements = 64;
   const Blocks &blocks = *domain.getBlocks();
   // Two inner sums take the registers of twice as many numbers. Kernels of rows get few registers,
-  // and long lines take some.
+  // and long lines take some, as do the places of a mask beside the maxima of rows.
   const int64_t width = getProduct(getInnerSizes(blocks.inner.front().op));
-  const bool isLarge = blocks.inner.size() > 1 || (!tile.columns && width > manyElements);
+  const bool isLarge = blocks.inner.size() > 1 || (!tile.columns && width > manyElements) ||
+                       (blocks.isOneWalk() && !findMasked(domain).empty());
   SmallVector<int64_t> counts = {64, 32};
   if (isLarge)
     std::swap(counts[0], counts[1]);
@@ -89,6 +90,10 @@ std::optional<MatrixBlockTile> weir::chooseMatrixBlockTile(const KernelDomain &d
     return std::nullopt;
   std::optional<MatrixBlockTile> best;
   for (int64_t subgroups : {8, 4}) {
+    // The maxima of rows take what is left of the 128 registers that eight subgroups can have where
+    // a unit has two workgroups of them, but where factors of 32 bits are not split.
+    if (subgroups == 8 && blocks->isOneWalk() && !tile.type.isF32())
+      continue;
     tile.subgroups = subgroups;
     // Half of a tile behind the end is too much.
     if (2 * allRows < tile.getTileRows() || tile.getThreads() > profile.maxWorkgroupSize ||

@@ -235,7 +235,8 @@ void guardInside(PointEmitter &emitter, unsigned coordinate, mlir::AffineExpr va
 /// Returns a factor of a contraction at these indices of its tensor, in the type of the sums.
 mlir::Value evaluateFactor(PointEmitter &emitter, mlir::OpOperand *factor,
                            llvm::ArrayRef<mlir::AffineExpr> indices);
-/// Computes and stores the kernel's results at a point from the contractions' sums there.
+/// Computes and stores the kernel's results at a point from the contractions' sums there, but for
+/// those that `storeBlockRow` stores.
 void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
                llvm::ArrayRef<mlir::AffineExpr> point);
 /// Emits a contraction for a device of one invocation with free vectors.

@@ -9,6 +9,8 @@
 //
 // An invocation has the same rows in both sums. A block that is not whole comes first. So products
 // are added in order, one by one, each by an fma, and the sums have the bits of any contraction.
+// Where the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
+// each row, and a larger one scales the row's sums before a block is added.
 //
 //===----------------------------------------------------------------------===//
 
@@ -186,10 +188,11 @@ void SlabBlock::begin(AffineExpr thread, AffineExpr rowTile) {
 
 void SlabBlock::enter(Block &block) {
   rowThread = scores.rowThread;
-  if (blocks.inner.size() == 1)
+  if (blocks.inner.size() == 1 && !blocks.isOneWalk())
     return;
-  // Two inner sums leave no registers: what depends on a row alone, or a number, is loaded again
-  // for each block, behind these sums and not before the branch around them.
+  // Two inner sums, or rows' maxima beside sums, leave no registers: what depends on a row alone,
+  // or a number, is loaded again for each block, behind these sums and not before the branch around
+  // them.
   scores.rowThread =
       emitter.setCoordinate(rowOfThreadsInBlockCoordinate, emitter.expand(rowThread));
   if (!masked.empty() && block.count == tileNumbers)
@@ -265,6 +268,8 @@ public:
         allocateShared(emitter, type, getSlabElements(ofColumns.elements, tile.slab));
     block.memory =
         allocateShared(emitter, type, getSlabElements(tile.getTileRows(), tile.getNumbers()));
+    if (blocks.isOneWalk())
+      softmax.emplace(emitter, block);
   }
   void run(EmittedKernel &launch);
 
@@ -279,6 +284,7 @@ private:
   SlabSide ofColumns;
   SlabSums sums;
   SmallVector<AffineExpr> rest, outer;
+  std::optional<BlockSoftmax> softmax; ///< of one walk
 
   SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr column, AffineExpr number) const {
     SmallVector<AffineExpr> products(outer);
@@ -286,7 +292,10 @@ private:
     return sides.getPoint(row, column, rest, products);
   }
   SlabSide makeColumns();
+  int64_t countSums() const { return tile.rows * tile.columns; }
+  void raiseRows(const SlabBlock::Block &at, MutableArrayRef<Value> running);
   void computeFactors(const SlabBlock::Block &at);
+  SmallVector<Value> addBlock(const SlabBlock::Block &at, ValueRange running);
   void emitTile(AffineExpr thread, Value number);
 };
 } // namespace
@@ -321,6 +330,39 @@ void SlabBlockContraction::computeFactors(const SlabBlock::Block &at) {
   }
 }
 
+/// Adds the block to the rows' maxima and sums, which are behind the sums of products, and scales
+/// these. The exponentials are the contraction's factor, in workgroup memory: a few rows at a time,
+/// so that their registers are free again.
+void SlabBlockContraction::raiseRows(const SlabBlock::Block &at, MutableArrayRef<Value> running) {
+  for (int64_t first = 0; first < tile.rows; first += slabVector) {
+    std::vector<SmallVector<Value>> powers;
+    for (int64_t row = first; row < first + slabVector; ++row) {
+      BlockSoftmax::Row added = softmax->raiseRow(at, row, running.drop_front(countSums()));
+      for (Value &sum : running.slice(row * tile.columns, tile.columns))
+        sum = arith::MulFOp::create(emitter.builder(), emitter.loc, sum, added.scale);
+      powers.push_back(std::move(added.powers));
+    }
+    for (int64_t number = 0; number < tile.numbers; ++number)
+      storeShared(emitter, block.memory, block.getPlace(first, number),
+                  llvm::map_to_vector(powers, [&](ArrayRef<Value> row) { return row[number]; }));
+  }
+}
+
+/// Adds the products of a block.
+SmallVector<Value> SlabBlockContraction::addBlock(const SlabBlock::Block &at, ValueRange running) {
+  block.sum(at);
+  SmallVector<Value> next(running);
+  if (softmax)
+    raiseRows(at, next);
+  else
+    computeFactors(at);
+  SmallVector<Value> added = sums.addSlabs(/*ofRows=*/nullptr, block.memory, ofColumns, at.first,
+                                           at.count, slabOfBlockCoordinate, productOfSlabCoordinate,
+                                           ArrayRef(next).take_front(countSums()));
+  llvm::append_range(added, ArrayRef(next).drop_front(countSums()));
+  return added;
+}
+
 void SlabBlockContraction::emitTile(AffineExpr thread, Value number) {
   AffineExpr at = emitter.setCoordinate(unitCoordinate, number);
   int64_t rowTiles = llvm::divideCeil(sizes[sides.rowDim], tile.getTileRows()),
@@ -345,18 +387,29 @@ void SlabBlockContraction::emitTile(AffineExpr thread, Value number) {
   OpBuilder &b = emitter.builder();
   Value zero = arith::ConstantOp::create(b, emitter.loc,
                                          b.getZeroAttr(emitter.getElementType(op->getResult(0))));
-  SmallVector<Value> totals(tile.rows * tile.columns, zero);
+  SmallVector<Value> totals(countSums(), zero);
+  if (softmax)
+    llvm::append_range(totals, softmax->startShared());
   totals = emitter.loop(getProduct(outerSizes), totals, [&](Value trip, ValueRange carried) {
     outer = emitter.delinearize(emitter.setCoordinate(outerProductCoordinate, trip), outerSizes);
     return block.walk(carried, [&](const SlabBlock::Block &at, ValueRange running) {
-      block.sum(at);
-      computeFactors(at);
-      return sums.addSlabs(/*ofRows=*/nullptr, block.memory, ofColumns, at.first, at.count,
-                           slabOfBlockCoordinate, productOfSlabCoordinate, running);
+      return addBlock(at, running);
     });
   });
-  sums.store(sides, rowTile, columnTile, rest, totals,
-             {invocationRowCoordinate, insideRowCoordinate, insideResultUnitCoordinate});
+  ArrayRef<Value> ofProducts = ArrayRef(totals).take_front(countSums());
+  SlabSums::Coordinates coordinates = {invocationRowCoordinate, insideRowCoordinate,
+                                       insideResultUnitCoordinate};
+  if (!softmax)
+    return sums.store(sides, rowTile, columnTile, rest, ofProducts, coordinates);
+  SmallVector<Value> ofRows = softmax->gather(ArrayRef(totals).drop_front(countSums()));
+  sums.store(sides, rowTile, columnTile, rest, ofProducts, coordinates,
+             [&](Value row) { softmax->setRow(ofRows, row); });
+  if (storesBlockRows(emitter))
+    guardAt(emitter, {{block.sharer, 0}, {columnTile, columnTiles - 1}}, [&] {
+      softmax->store(ofRows, rowTile, [&](AffineExpr row) {
+        return getPoint(row, emitter.constant(0), emitter.constant(0));
+      });
+    });
 }
 
 void SlabBlockContraction::run(EmittedKernel &launch) {

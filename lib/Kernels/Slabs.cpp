@@ -353,8 +353,8 @@ Value SlabSums::getSum(ArrayRef<Value> sums, Value row, int64_t number) const {
 
 /// A loop over the rows of each unit, so that there is one copy of the code for all of them.
 void SlabSums::store(const ContractionSides &sides, AffineExpr rowTile, AffineExpr columnTile,
-                     ArrayRef<AffineExpr> rest, ArrayRef<Value> sums,
-                     Coordinates coordinates) const {
+                     ArrayRef<AffineExpr> rest, ArrayRef<Value> sums, Coordinates coordinates,
+                     function_ref<void(Value)> atRow) const {
   ArrayRef<int64_t> sizes = emitter.domain.getSizes();
   SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(), emitter.constant(0));
   auto storeUnit = [&](int64_t number, AffineExpr unitOfResult) {
@@ -363,6 +363,8 @@ void SlabSums::store(const ContractionSides &sides, AffineExpr rowTile, AffineEx
           rowTile * getTileRows() + getRow(emitter.setCoordinate(coordinates.row, trip));
       auto storeRow = [&](AffineExpr inside) {
         emitter.startPoint();
+        if (atRow)
+          atRow(trip);
         AffineExpr column = unitOfResult * unit;
         if (unit > 1)
           column = column + emitter.vectorLane();

@@ -144,10 +144,12 @@ struct SlabSums {
   struct Coordinates {
     unsigned row, insideRow, insideUnit;
   };
-  /// Stores what comes of the sums of a contraction's tile.
+  /// Stores what comes of the sums of a contraction's tile. `atRow` is called where one of the
+  /// invocation's rows is stored.
   void store(const ContractionSides &sides, mlir::AffineExpr rowTile, mlir::AffineExpr columnTile,
              llvm::ArrayRef<mlir::AffineExpr> rest, llvm::ArrayRef<mlir::Value> sums,
-             Coordinates coordinates) const;
+             Coordinates coordinates,
+             llvm::function_ref<void(mlir::Value row)> atRow = nullptr) const;
 
   /// Adds `products` products by `walkSlabs`. Without `ofRows` all of the rows' factor is in
   /// `rowMemory`.

@@ -66,6 +66,51 @@ private:
                  llvm::ArrayRef<mlir::AffineExpr> at, mlir::AffineExpr firstRow);
 };
 
+/// The maxima and the sums of exponentials of rows, which wait in the invocation's memory for the
+/// next block.
+class TileSoftmax {
+public:
+  TileSoftmax(PointEmitter &emitter, TileBlock &block)
+      : emitter(emitter), block(block), reduced(*emitter.domain.getBlocks()->softmax),
+        element(reduced.start.getType()) {}
+
+  /// Allocates memory for that many rows.
+  void allocate(int64_t rows);
+  /// Sets all rows to those that have no element.
+  void clear();
+  /// Adds the block's elements of a row of the tile to the row of this number. `powers` is memory
+  /// for them, from `place` on; with `keepsPowers` their exponentials are there afterwards. Returns
+  /// what scales sums of the blocks before.
+  mlir::Value addRow(llvm::ArrayRef<mlir::AffineExpr> at, mlir::AffineExpr firstRow,
+                     mlir::AffineExpr row, mlir::AffineExpr number, mlir::Value powers,
+                     mlir::AffineExpr place, bool keepsPowers);
+  /// Returns the maximum and the sum of a row.
+  std::pair<mlir::Value, mlir::Value> load(mlir::AffineExpr number);
+
+private:
+  PointEmitter &emitter;
+  TileBlock &block;
+  const SoftmaxSums &reduced;
+  const mlir::Type element;
+  int64_t rows = 0;
+  mlir::Value maxima, sums; ///< memory
+
+  mlir::VectorType getVectorType() const {
+    return mlir::VectorType::get({block.getLanes()}, element);
+  }
+  mlir::Value createConstant(mlir::TypedAttr value) {
+    return mlir::arith::ConstantOp::create(emitter.builder(), emitter.loc, value);
+  }
+  mlir::Value combineVector(mlir::Operation *combiner, mlir::Value vector) {
+    return block.getLanes() > 1 ? emitter.combineLanes(combiner, vector)
+                                : emitter.extract(vector, 0);
+  }
+  mlir::Value keepAsked(mlir::Value vector, mlir::TypedAttr otherwise);
+  mlir::Value
+  walkVectors(mlir::TypedAttr start,
+              llvm::function_ref<mlir::Value(mlir::AffineExpr, mlir::Value, bool isFirst)> body);
+};
+
 /// Transposes as many vectors as they have lanes.
 llvm::SmallVector<mlir::Value> transposeVectors(PointEmitter &emitter,
                                                 llvm::SmallVector<mlir::Value> vectors);

@@ -21,72 +21,35 @@ static constexpr int64_t fewGroups = 16;
 /// Rows that make a copy of the columns worth its time.
 static constexpr int64_t enoughRows = 48;
 
-namespace {
-class TileBlockRow {
-public:
-  TileBlockRow(PointEmitter &emitter)
-      : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
-        reduced(getSoftmaxSums(emitter)), masked(findMasked(emitter)), rows(chooseRows()),
-        block(emitter, rows) {
-    rowTiles = llvm::divideCeil(sizes[blocks.rowDim], rows);
-    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-      if (dim != blocks.rowDim)
-        restDims.push_back(dim);
-    for (int64_t dim : restDims)
-      restSizes.push_back(sizes[dim]);
-    int64_t enough = llvm::divideCeil(enoughRows, rows);
-    sharedTiles =
-        std::min(std::max(getProduct(restSizes) * rowTiles / fewGroups, enough), rowTiles);
-    element = reduced.start.getType();
-  }
-  void run(EmittedKernel &launch);
+//===----------------------------------------------------------------------===//
+// Maxima and sums of exponentials
+//===----------------------------------------------------------------------===//
 
-private:
-  PointEmitter &emitter;
-  const Blocks &blocks;
-  ArrayRef<int64_t> sizes;
-  SoftmaxSums reduced;
-  MaskedSides masked;
-  int64_t rows;
-  TileBlock block;
-  SmallVector<int64_t> restDims, restSizes;
-  int64_t rowTiles = 1;
-  int64_t sharedTiles = 1; ///< of a workgroup
-  Type element;
-  Value maxima, sums; ///< memory, by row of the workgroup
-  Value elements;     ///< of a row of the block
+void TileSoftmax::allocate(int64_t number) {
+  rows = number;
+  maxima = allocatePrivate(emitter, element, 1, rows);
+  sums = allocatePrivate(emitter, element, 1, rows);
+}
 
-  SmallVector<AffineExpr> at; ///< by dimension of the domain
-  AffineExpr rowTile, firstRow, turn;
+void TileSoftmax::clear() {
+  emitter.loop(rows, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+    SmallVector<Value> start = startRow(emitter, reduced);
+    OpBuilder &b = emitter.builder();
+    memref::StoreOp::create(b, emitter.loc, start[0], maxima, number);
+    memref::StoreOp::create(b, emitter.loc, start[1], sums, number);
+    return {};
+  });
+}
 
-  int64_t chooseRows() const {
-    int64_t all = sizes[blocks.rowDim];
-    return llvm::divideCeil(all, llvm::divideCeil(all, emitter.profile.contractionRows));
-  }
-  VectorType getVectorType() const { return VectorType::get({block.getLanes()}, element); }
-  Value createConstant(TypedAttr value) {
-    return arith::ConstantOp::create(emitter.builder(), emitter.loc, value);
-  }
-  Value exponential(Value value) {
-    return math::ExpOp::create(emitter.builder(), emitter.loc, value);
-  }
-  Value combineVector(Operation *combiner, Value vector) {
-    return block.getLanes() > 1 ? emitter.combineLanes(combiner, vector)
-                                : emitter.extract(vector, 0);
-  }
-  Value keepAsked(Value vector, TypedAttr otherwise);
-  SmallVector<Value> walkVectors(Value start,
-                                 function_ref<Value(AffineExpr, Value, bool isFirst)> body);
-  void addRow(AffineExpr row);
-  void walkBlock(AffineExpr share, AffineExpr first, int64_t count);
-  void walkTiles(AffineExpr share, function_ref<void()> body);
-  void clear();
-  void store(AffineExpr share);
-};
-} // namespace
+std::pair<Value, Value> TileSoftmax::load(AffineExpr row) {
+  Value number = emitter.expand(row);
+  OpBuilder &b = emitter.builder();
+  Value maximum = memref::LoadOp::create(b, emitter.loc, maxima, number);
+  return {maximum, memref::LoadOp::create(b, emitter.loc, sums, number)};
+}
 
 /// Replaces those elements of a row's first vector that the block before this one had.
-Value TileBlockRow::keepAsked(Value vector, TypedAttr otherwise) {
+Value TileSoftmax::keepAsked(Value vector, TypedAttr otherwise) {
   int64_t lanes = block.getLanes();
   OpBuilder &b = emitter.builder();
   SmallVector<bool> asked;
@@ -97,62 +60,112 @@ Value TileBlockRow::keepAsked(Value vector, TypedAttr otherwise) {
   return arith::SelectOp::create(b, emitter.loc, createConstant(mask), vector, others);
 }
 
-/// Emits `body` for each vector of a row of the block. The first one may have elements that the
-/// block before this one had.
-SmallVector<Value>
-TileBlockRow::walkVectors(Value start, function_ref<Value(AffineExpr, Value, bool isFirst)> body) {
+/// Emits `body` for each vector of a row of the block, with a vector that it carries. The first one
+/// may have elements that the block before this one had.
+Value TileSoftmax::walkVectors(TypedAttr start,
+                               function_ref<Value(AffineExpr, Value, bool isFirst)> body) {
   int64_t begin = block.getSkipped() > 0 ? 1 : 0;
-  SmallVector<Value> carried = {start};
+  SmallVector<Value> carried = {
+      createConstant(DenseElementsAttr::get(getVectorType(), Attribute(start)))};
   if (begin == 1)
     carried = emitter.loop(1, carried, [&](Value, ValueRange running) {
       return SmallVector<Value>{body(emitter.constant(0), running.front(), true)};
     });
-  return emitter.loop(block.getVectors() - begin, carried, [&](Value trip, ValueRange running) {
-    AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip) + begin;
-    return SmallVector<Value>{body(vector, running.front(), false)};
-  });
+  return emitter
+      .loop(block.getVectors() - begin, carried,
+            [&](Value trip, ValueRange running) {
+              AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip) + begin;
+              return SmallVector<Value>{body(vector, running.front(), false)};
+            })
+      .front();
 }
 
-/// Adds the block's elements of a row to its maximum and its sum.
-void TileBlockRow::addRow(AffineExpr row) {
+Value TileSoftmax::addRow(ArrayRef<AffineExpr> at, AffineExpr firstRow, AffineExpr row,
+                          AffineExpr number, Value powers, AffineExpr place, bool keepsPowers) {
   Location loc = emitter.loc;
-  int64_t lanes = block.getLanes();
-  auto zero = emitter.builder().getZeroAttr(getVectorType());
-  auto lowest = DenseElementsAttr::get(getVectorType(), Attribute(reduced.start));
-  auto getPlace = [&](AffineExpr vector) { return emitter.expand(vector * lanes); };
-  Value largest =
-      walkVectors(createConstant(lowest), [&](AffineExpr vector, Value running, bool isFirst) {
-        Value value;
-        block.atVector(at, firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
-          value = emitter.broadcast(emitter.evaluate(
-              reduced.element->get(), emitter.apply(getAccessMap(reduced.maximum, reduced.element),
-                                                    emitter.getLoops(reduced.maximum, point))));
-        });
-        if (isFirst)
-          value = keepAsked(value, reduced.start);
-        vector::StoreOp::create(emitter.builder(), loc, value, elements, getPlace(vector));
-        return emitter.combine(reduced.larger, running, value);
-      }).front();
-  Value number = emitter.expand(turn * rows + row);
-  Value before = memref::LoadOp::create(emitter.builder(), loc, maxima, number);
+  TypedAttr zero = emitter.builder().getZeroAttr(element);
+  auto getPlace = [&](AffineExpr vector) {
+    return emitter.expand(place + vector * block.getLanes());
+  };
+  Value largest = walkVectors(reduced.start, [&](AffineExpr vector, Value running, bool isFirst) {
+    Value value;
+    block.atVector(at, firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
+      value = emitter.broadcast(evaluateElement(emitter, reduced, point));
+    });
+    if (isFirst)
+      value = keepAsked(value, reduced.start);
+    vector::StoreOp::create(emitter.builder(), loc, value, powers, getPlace(vector));
+    return emitter.combine(reduced.larger, running, value);
+  });
+  auto [before, sum] = load(number);
   Value maximum = emitter.combine(reduced.larger, before, combineVector(reduced.larger, largest));
-  Value added =
-      walkVectors(createConstant(zero), [&](AffineExpr vector, Value running, bool isFirst) {
-        OpBuilder &b = emitter.builder();
-        Value value = vector::LoadOp::create(b, loc, getVectorType(), elements, getPlace(vector));
-        Value power = exponential(arith::SubFOp::create(b, loc, value, emitter.broadcast(maximum)));
-        if (isFirst)
-          power = keepAsked(power, b.getZeroAttr(element));
-        return emitter.combine(reduced.add, running, power);
-      }).front();
+  Value added = walkVectors(zero, [&](AffineExpr vector, Value running, bool isFirst) {
+    Value value =
+        vector::LoadOp::create(emitter.builder(), loc, getVectorType(), powers, getPlace(vector));
+    Value power = exponentialAbove(emitter, value, maximum);
+    if (keepsPowers)
+      vector::StoreOp::create(emitter.builder(), loc, power, powers, getPlace(vector));
+    if (isFirst)
+      power = keepAsked(power, zero);
+    return emitter.combine(reduced.add, running, power);
+  });
+  Value scale = exponentialAbove(emitter, before, maximum);
   OpBuilder &b = emitter.builder();
-  Value scale = exponential(arith::SubFOp::create(b, loc, before, maximum));
-  Value sum = memref::LoadOp::create(b, loc, sums, number);
   sum = arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, sum, scale),
                               combineVector(reduced.add, added));
-  memref::StoreOp::create(b, loc, maximum, maxima, number);
-  memref::StoreOp::create(b, loc, sum, sums, number);
+  memref::StoreOp::create(b, loc, maximum, maxima, emitter.expand(number));
+  memref::StoreOp::create(b, loc, sum, sums, emitter.expand(number));
+  return scale;
 }
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+class TileBlockRow {
+public:
+  TileBlockRow(PointEmitter &emitter)
+      : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
+        masked(findMasked(emitter.domain)), rows(chooseRows()), block(emitter, rows),
+        softmax(emitter, block) {
+    rowTiles = llvm::divideCeil(sizes[blocks.rowDim], rows);
+    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+      if (dim != blocks.rowDim)
+        restDims.push_back(dim);
+    for (int64_t dim : restDims)
+      restSizes.push_back(sizes[dim]);
+    int64_t enough = llvm::divideCeil(enoughRows, rows);
+    sharedTiles =
+        std::min(std::max(getProduct(restSizes) * rowTiles / fewGroups, enough), rowTiles);
+  }
+  void run(EmittedKernel &launch);
+
+private:
+  PointEmitter &emitter;
+  const Blocks &blocks;
+  ArrayRef<int64_t> sizes;
+  MaskedSides masked;
+  int64_t rows;
+  TileBlock block;
+  TileSoftmax softmax;
+  SmallVector<int64_t> restDims, restSizes;
+  int64_t rowTiles = 1;
+  int64_t sharedTiles = 1; ///< of a workgroup
+  Value elements;          ///< memory, of a row of the block
+
+  SmallVector<AffineExpr> at; ///< by dimension of the domain
+  AffineExpr rowTile, firstRow, turn;
+
+  int64_t chooseRows() const {
+    int64_t all = sizes[blocks.rowDim];
+    return llvm::divideCeil(all, llvm::divideCeil(all, emitter.profile.contractionRows));
+  }
+  void walkBlock(AffineExpr share, AffineExpr first, int64_t count);
+  void walkTiles(AffineExpr share, function_ref<void()> body);
+  void store(AffineExpr share);
+};
+} // namespace
 
 /// Emits `body` for each tile of the workgroup.
 void TileBlockRow::walkTiles(AffineExpr share, function_ref<void()> body) {
@@ -186,19 +199,12 @@ void TileBlockRow::walkBlock(AffineExpr share, AffineExpr first, int64_t count) 
     whereNeeded(emitter, masked, {firstRow, rows, first, count}, {}, [&] {
       block.sum(at, firstRow);
       return emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-        addRow(emitter.setCoordinate(tileRowCoordinate, trip));
+        AffineExpr row = emitter.setCoordinate(tileRowCoordinate, trip);
+        softmax.addRow(at, firstRow, row, turn * rows + row, elements, emitter.constant(0),
+                       /*keepsPowers=*/false);
         return {};
       });
     });
-  });
-}
-
-void TileBlockRow::clear() {
-  emitter.loop(sharedTiles * rows, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
-    OpBuilder &b = emitter.builder();
-    memref::StoreOp::create(b, emitter.loc, createConstant(reduced.start), maxima, number);
-    memref::StoreOp::create(b, emitter.loc, createConstant(b.getZeroAttr(element)), sums, number);
-    return {};
   });
 }
 
@@ -209,18 +215,11 @@ void TileBlockRow::store(AffineExpr share) {
     emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
       AffineExpr row = rowTile * rows + emitter.setCoordinate(tileRowCoordinate, trip);
       auto storeRow = [&](AffineExpr inside) {
-        Value number = emitter.expand(turn * rows + (inside - firstRow));
-        OpBuilder &b = emitter.builder();
-        emitter.startPoint();
-        emitter.setReduced(reduced.maximum.getResult(0),
-                           memref::LoadOp::create(b, emitter.loc, maxima, number));
-        emitter.setReduced(reduced.sum.getResult(0),
-                           memref::LoadOp::create(b, emitter.loc, sums, number));
+        auto [maximum, sum] = softmax.load(turn * rows + (inside - firstRow));
         SmallVector<AffineExpr> point(at);
         point[blocks.rowDim] = inside;
         point[blocks.walkedDim] = emitter.constant(0);
-        emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
-                    point);
+        storeBlockRow(emitter, maximum, sum, point);
       };
       if (sizes[blocks.rowDim] % rows)
         guardInside(emitter, packedCoordinate, row, sizes[blocks.rowDim], storeRow);
@@ -232,20 +231,19 @@ void TileBlockRow::store(AffineExpr share) {
 }
 
 void TileBlockRow::run(EmittedKernel &launch) {
-  auto located = emitter.codeFor(reduced.maximum);
+  auto located = emitter.codeFor(blocks.softmax->maximum);
   int64_t shares = llvm::divideCeil(rowTiles, sharedTiles);
   emitWorkgroups(emitter, getProduct(restSizes) * shares, launch, [&](Value group) {
     block.allocate();
-    maxima = allocatePrivate(emitter, element, 1, sharedTiles * rows);
-    sums = allocatePrivate(emitter, element, 1, sharedTiles * rows);
-    elements = allocatePrivate(emitter, element, 1, block.getColumns());
+    softmax.allocate(sharedTiles * rows);
+    elements = allocatePrivate(emitter, blocks.softmax->start.getType(), 1, block.getColumns());
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
     SmallVector<AffineExpr> digits = getDigits(emitter, number, {getProduct(restSizes), shares});
     at.assign(sizes.size(), emitter.constant(0));
     for (auto [dim, digit] : llvm::zip_equal(restDims, emitter.delinearize(digits[0], restSizes)))
       at[dim] = emitter.setCoordinate(productCoordinate + dim, emitter.expand(digit));
     AffineExpr share = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
-    clear();
+    softmax.clear();
     int64_t columns = block.getColumns(), walked = sizes[blocks.walkedDim];
     emitter.loop(walked / columns, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
       AffineExpr first = emitter.setCoordinate(tripCoordinate, trip) * columns;

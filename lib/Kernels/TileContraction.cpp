@@ -32,7 +32,9 @@ public:
       sums.emplace_back(tile, place);
     if (emitter.domain.getBlocks()) {
       block.emplace(emitter, tile.rows);
-      masked = findMasked(emitter);
+      masked = findMasked(emitter.domain);
+      if (emitter.domain.getBlocks()->isOneWalk())
+        softmax.emplace(emitter, *block);
     }
   }
   void run(EmittedKernel &launch);
@@ -47,8 +49,10 @@ private:
   SmallVector<AffineExpr> &at = place.at;
   std::vector<TileSum> sums; ///< by contraction
   std::optional<TileBlock> block;
-  MaskedSides masked; ///< of the block
-  Value factors;      ///< memory of the block's row factors, by row
+  std::optional<TileSoftmax> softmax; ///< of rows, where one walk makes it, too
+  AffineExpr turn;                    ///< of the tile among those of the workgroup
+  MaskedSides masked;                 ///< of the block
+  Value factors;                      ///< memory of the block's row factors, by row
 
   /// Returns a tile of vectors of columns, if there is one.
   static const Tile &getStored(ArrayRef<Tile> tiles) {
@@ -56,6 +60,7 @@ private:
     return found == tiles.end() ? tiles.front() : *found;
   }
   void storeTile();
+  void storeRow(AffineExpr row);
   void storeColumns(AffineExpr row);
   int64_t getStoreLanes();
   void storeElements(AffineExpr row, AffineExpr column, int64_t lanes);
@@ -167,6 +172,10 @@ void TileContraction::walkTile(const TileSide &side, int64_t lanes,
 /// Computes and stores what comes of the sums at the place, whose numbers in the tile these are.
 void TileContraction::storeElements(AffineExpr row, AffineExpr column, int64_t lanes) {
   emitter.startPoint();
+  if (softmax) {
+    auto [maximum, sum] = softmax->load(turn * tile.rows + row);
+    setSoftmax(emitter, maximum, sum);
+  }
   SmallVector<Value> totals;
   for (TileSum &sum : sums)
     totals.push_back(sum.load(row * tile.columns + column, lanes));
@@ -209,6 +218,19 @@ void TileContraction::storeColumns(AffineExpr row) {
   });
 }
 
+/// Stores what comes of a row's maximum and sum alone: once for all of its columns.
+void TileContraction::storeRow(AffineExpr row) {
+  guardAt(emitter, {{place.columnTile, 0}}, [&] {
+    emitter.setLanes(1);
+    auto [maximum, sum] = softmax->load(turn * tile.rows + row);
+    SmallVector<AffineExpr> point(at);
+    point[emitter.domain.getBlocks()->columnDim] = emitter.constant(0);
+    point[emitter.domain.getBlocks()->walkedDim] = emitter.constant(0);
+    storeBlockRow(emitter, maximum, sum, point);
+    emitter.setLanes(tile.lanes);
+  });
+}
+
 /// Stores the rows and columns of the tile that no tile before it stores.
 void TileContraction::storeTile() {
   TileSide side = {tile.rowDims, tile.rows, tileRowCoordinate, place.firstRow, emitter.constant(0)};
@@ -217,7 +239,11 @@ void TileContraction::storeTile() {
     side.inTile = side.first - place.firstRow;
     side.mayEndEarly = true;
   }
-  walkTile(side, 1, [&](AffineExpr row) { storeColumns(row); });
+  walkTile(side, 1, [&](AffineExpr row) {
+    if (softmax && storesBlockRows(emitter))
+      storeRow(row);
+    storeColumns(row);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,11 +264,11 @@ AffineExpr TileContraction::getFirst(AffineExpr number, int64_t size, int64_t al
 /// Emits `body` for each tile of rows that the workgroup's copy serves.
 void TileContraction::walkTiles(AffineExpr share, function_ref<void()> body) {
   int64_t tiles = tile.count(tile.otherRowDims) * tile.rowTiles;
-  emitter.loop(tile.packedTiles, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+  emitter.loop(tile.packedTiles, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     OpBuilder &b = emitter.builder();
     Value first = arith::MulIOp::create(b, emitter.loc, emitter.expand(share),
                                         emitter.indexConstant(tile.packedTiles));
-    Value number = arith::AddIOp::create(b, emitter.loc, first, turn);
+    Value number = arith::AddIOp::create(b, emitter.loc, first, trip);
     auto emitTile = [&]() -> SmallVector<Value> {
       AffineExpr digit = emitter.setCoordinate(tileRestCoordinate, number);
       SmallVector<AffineExpr> parts =
@@ -251,8 +277,9 @@ void TileContraction::walkTiles(AffineExpr share, function_ref<void()> body) {
       place.rowTile = emitter.setCoordinate(tripCoordinate, emitter.expand(parts[1]));
       place.firstRow = getFirst(place.rowTile, tile.rows, tile.count(tile.rowDims), tile.rowUnit,
                                 productCoordinate + tile.rowDims.front());
+      turn = digit - share * tile.packedTiles;
       if (isChunked())
-        place.firstSum = (digit - share * tile.packedTiles) * (tile.rows * tile.columns);
+        place.firstSum = turn * (tile.rows * tile.columns);
       body();
       return {};
     };
@@ -268,6 +295,8 @@ void TileContraction::allocateBlock() {
   block->allocate();
   int64_t columns = block->getColumns();
   factors = allocatePrivate(emitter, tile.getSumType(), 1, tile.rows * columns);
+  if (softmax)
+    softmax->allocate(tile.packedTiles * tile.rows);
   sums.front().setRowFactor([this, columns](int64_t row) -> Value {
     AffineExpr number = block->getPlace(at[emitter.domain.getBlocks()->walkedDim]);
     return memref::LoadOp::create(emitter.builder(), emitter.loc, factors,
@@ -282,6 +311,12 @@ void TileContraction::computeFactors() {
   OpOperand *factor = tile.rowFactor;
   emitter.loop(tile.rows, {}, [&](Value rowTrip, ValueRange) -> SmallVector<Value> {
     AffineExpr row = emitter.setCoordinate(tileRowCoordinate, rowTrip);
+    if (softmax) {
+      Value scale = softmax->addRow(at, place.firstRow, row, turn * tile.rows + row, factors,
+                                    row * block->getColumns(), /*keepsPowers=*/true);
+      sums.front().scaleRow(row, scale);
+      return {};
+    }
     return emitter.loop(block->getVectors(), {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
       AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip);
       block->atVector(at, place.firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
@@ -328,6 +363,8 @@ void TileContraction::emitShare(AffineExpr share) {
       continue;
     }
     sum.clear(tile.packedTiles);
+    if (softmax)
+      softmax->clear();
     sum.walkChunks(add);
   }
   walkTiles(share, [&] { storeTile(); });

@@ -50,6 +50,21 @@ void TileSum::clear(int64_t tiles) {
   });
 }
 
+void TileSum::scaleRow(AffineExpr row, Value scale) {
+  emitter.setLanes(tile.lanes);
+  VectorType type = getVectorType(tile.lanes);
+  emitter.loop(tile.columns / tile.lanes, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    AffineExpr column = emitter.setCoordinate(tileColumnCoordinate, trip) * tile.lanes;
+    Value address = emitter.expand(place.firstSum + row * tile.columns + column);
+    OpBuilder &b = emitter.builder();
+    Value sum = vector::LoadOp::create(b, emitter.loc, type, sumMemory, address);
+    sum = arith::MulFOp::create(b, emitter.loc, sum,
+                                vector::BroadcastOp::create(b, emitter.loc, type, scale));
+    vector::StoreOp::create(b, emitter.loc, sum, sumMemory, address);
+    return {};
+  });
+}
+
 Value TileSum::load(AffineExpr number, int64_t lanes) {
   Value address = emitter.expand(place.firstSum + number);
   OpBuilder &b = emitter.builder();

@@ -41,6 +41,8 @@ public:
   /// Lets the row factor come from elsewhere: its value for a row of the tile, at the place.
   using RowFactor = std::function<mlir::Value(int64_t row)>;
   void setRowFactor(RowFactor load) { loadRowFactor = std::move(load); }
+  /// Multiplies the sums of a row of the tile.
+  void scaleRow(mlir::AffineExpr row, mlir::Value scale);
   /// Loads sums of the tile: `lanes` neighbours from a number on.
   mlir::Value load(mlir::AffineExpr number, int64_t lanes);
 

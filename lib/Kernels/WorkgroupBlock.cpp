@@ -1,8 +1,8 @@
 //===- WorkgroupBlock.cpp - Blocks of rows that a workgroup owns ----------===//
 //
-// The walk over blocks, and kernels that reduce rows to their maxima and sums of exponentials. They
-// take the inner sums from registers: by fma in SlabBlock.cpp, by instructions on matrices in
-// MatrixBlock.cpp.
+// The walk over blocks, the maxima and sums of exponentials of rows that it may keep, and kernels
+// that reduce rows to these alone. The inner sums are in registers: by fma in SlabBlock.cpp, by
+// instructions on matrices in MatrixBlock.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ WorkgroupBlocks::WorkgroupBlocks(PointEmitter &emitter, Point getPoint, int64_t 
     : tileRows(tileRows), tileNumbers(tileNumbers), emitter(emitter),
       blocks(*emitter.domain.getBlocks()), getPoint(getPoint),
       allRows(emitter.domain.getSizes()[blocks.rowDim]),
-      allNumbers(emitter.domain.getSizes()[blocks.walkedDim]), masked(findMasked(emitter)) {}
+      allNumbers(emitter.domain.getSizes()[blocks.walkedDim]), masked(findMasked(emitter.domain)) {}
 
 SmallVector<Value>
 WorkgroupBlocks::walk(ValueRange carried,
@@ -78,6 +78,153 @@ void weir::emitBlockTiles(PointEmitter &emitter, int64_t threads, int64_t tiles,
 }
 
 //===----------------------------------------------------------------------===//
+// Maxima and sums of exponentials
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> BlockSoftmax::start(int64_t rows) const {
+  SmallVector<Value> totals;
+  for (int64_t row = 0; row < rows; ++row)
+    llvm::append_range(totals, startRow(emitter, reduced));
+  return totals;
+}
+
+SmallVector<Value> BlockSoftmax::getElements(const WorkgroupBlocks::Block &at, int64_t row) {
+  SmallVector<Value> elements;
+  Location loc = emitter.loc;
+  for (int64_t unit = 0; unit < block.countUnits(at); ++unit) {
+    Value values = evaluateElement(emitter, reduced, block.at(at, row, unit));
+    for (int64_t number = 0; number < block.unitNumbers; ++number) {
+      Value element = emitter.isVector(values) ? emitter.extract(values, number) : values;
+      if (at.count < block.tileNumbers) {
+        OpBuilder &b = emitter.builder();
+        Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                               emitter.expand(block.getNumber(unit) + number),
+                                               emitter.indexConstant(at.count));
+        element =
+            arith::SelectOp::create(b, loc, isInside, element, makeNoElement(emitter, reduced));
+      }
+      elements.push_back(element);
+    }
+  }
+  return elements;
+}
+
+void BlockSoftmax::addRow(ArrayRef<Value> elements, Value &maximum, Value &sum) {
+  OpBuilder &b = emitter.builder();
+  Value before = maximum;
+  for (Value element : elements)
+    maximum = emitter.combine(reduced.larger, maximum, element);
+  sum = arith::MulFOp::create(b, emitter.loc, sum, exponentialAbove(emitter, before, maximum));
+  for (Value element : elements)
+    sum = arith::AddFOp::create(b, emitter.loc, sum, exponentialAbove(emitter, element, maximum));
+}
+
+/// Returns the value that one of those has that share the invocation's rows.
+Value BlockSoftmax::takeFrom(Value value, int64_t sharer) {
+  OpBuilder &b = emitter.builder();
+  int64_t lanes = emitter.profile.subgroupSize;
+  AffineExpr lane = emitter.dim(teamLaneCoordinate) % lanes;
+  Value from = arith::IndexCastOp::create(
+      b, emitter.loc, b.getI32Type(),
+      emitter.expand(lane.floorDiv(block.sharers) * block.sharers + sharer));
+  Value width = arith::ConstantIntOp::create(b, emitter.loc, lanes, 32);
+  return gpu::ShuffleOp::create(b, emitter.loc, value, from, width, gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
+BlockSoftmax::Row BlockSoftmax::raiseRow(const WorkgroupBlocks::Block &at, int64_t row,
+                                         MutableArrayRef<Value> totals) {
+  Location loc = emitter.loc;
+  Value sharer = emitter.expand(block.sharer);
+  Value &kept = totals[isSpread() ? 0 : 2 * row], &sum = totals[isSpread() ? 1 : 2 * row + 1];
+  Value before = isSpread() ? takeFrom(kept, row) : kept, maximum = before;
+  Row added;
+  added.powers = getElements(at, row);
+  for (Value element : added.powers)
+    maximum = emitter.combine(reduced.larger, maximum, element);
+  maximum = reduceSubgroup(emitter, reduced.larger, maximum, sharer, block.sharers);
+  added.scale = exponentialAbove(emitter, before, maximum);
+  OpBuilder &b = emitter.builder();
+  Value scaled = arith::MulFOp::create(b, loc, sum, added.scale), ofBlock;
+  for (Value &power : added.powers) {
+    power = exponentialAbove(emitter, power, maximum);
+    Value &into = isSpread() ? ofBlock : scaled;
+    into = into ? Value(arith::AddFOp::create(b, loc, into, power)) : power;
+  }
+  if (!isSpread()) {
+    kept = maximum;
+    sum = scaled;
+    return added;
+  }
+  ofBlock = reduceSubgroup(emitter, reduced.add, ofBlock, sharer, block.sharers);
+  scaled = arith::AddFOp::create(b, loc, scaled, ofBlock);
+  Value isOwn =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sharer, emitter.indexConstant(row));
+  kept = arith::SelectOp::create(b, loc, isOwn, maximum, kept);
+  sum = arith::SelectOp::create(b, loc, isOwn, scaled, sum);
+  return added;
+}
+
+SmallVector<Value> BlockSoftmax::gather(ArrayRef<Value> totals) {
+  SmallVector<Value> gathered;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    if (isSpread()) {
+      gathered.append({takeFrom(totals[0], row), takeFrom(totals[1], row)});
+      continue;
+    }
+    gathered.push_back(totals[2 * row]);
+    gathered.push_back(reduceSubgroup(emitter, reduced.add, totals[2 * row + 1],
+                                      emitter.expand(block.sharer), block.sharers));
+  }
+  return gathered;
+}
+
+void BlockSoftmax::combine(MutableArrayRef<Value> totals) {
+  Value sharer = emitter.expand(block.sharer);
+  for (int64_t row = 0; row < block.rows; ++row) {
+    Value &maximum = totals[2 * row], &sum = totals[2 * row + 1];
+    Value own = maximum;
+    maximum = reduceSubgroup(emitter, reduced.larger, own, sharer, block.sharers);
+    Value scaled = arith::MulFOp::create(emitter.builder(), emitter.loc, sum,
+                                         exponentialAbove(emitter, own, maximum));
+    sum = reduceSubgroup(emitter, reduced.add, scaled, sharer, block.sharers);
+  }
+}
+
+/// Returns the maximum and the sum of a row.
+static std::pair<Value, Value> chooseRow(PointEmitter &emitter, ArrayRef<Value> totals, Value row) {
+  SmallVector<Value> maxima, sums;
+  for (size_t i = 0; i < totals.size(); i += 2) {
+    maxima.push_back(totals[i]);
+    sums.push_back(totals[i + 1]);
+  }
+  return {chooseValue(emitter, maxima, row), chooseValue(emitter, sums, row)};
+}
+
+void BlockSoftmax::setRow(ArrayRef<Value> totals, Value row) {
+  auto [maximum, sum] = chooseRow(emitter, totals, row);
+  setSoftmax(emitter, maximum, sum);
+}
+
+void BlockSoftmax::store(ArrayRef<Value> totals, AffineExpr rowTile,
+                         function_ref<SmallVector<AffineExpr>(AffineExpr row)> getPoint) {
+  const int64_t allRows = emitter.domain.getSizes()[emitter.domain.getBlocks()->rowDim];
+  emitter.loop(block.rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    AffineExpr row = rowTile * block.tileRows +
+                     block.getRow(emitter.setCoordinate(invocationRowCoordinate, trip));
+    auto storeRow = [&](AffineExpr inside) {
+      auto [maximum, sum] = chooseRow(emitter, totals, trip);
+      storeBlockRow(emitter, maximum, sum, getPoint(inside));
+    };
+    if (allRows % block.tileRows)
+      guardInside(emitter, insideRowCoordinate, row, allRows, storeRow);
+    else
+      storeRow(row);
+    return {};
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
@@ -91,11 +238,11 @@ public:
       PointEmitter &emitter, int64_t threads,
       function_ref<std::unique_ptr<WorkgroupBlocks>(WorkgroupBlocks::Point)> makeBlocks)
       : emitter(emitter), threads(threads), sizes(emitter.domain.getSizes()),
-        allRows(sizes[emitter.domain.getBlocks()->rowDim]), reduced(getSoftmaxSums(emitter)),
-        restSizes(getBlockRestSizes(emitter)),
+        allRows(sizes[emitter.domain.getBlocks()->rowDim]), restSizes(getBlockRestSizes(emitter)),
         block(makeBlocks([this](AffineExpr row, AffineExpr number) {
           return getBlockPoint(this->emitter, rest, row, number);
-        })) {}
+        })),
+        softmax(emitter, *block) {}
   void run(EmittedKernel &launch);
 
 private:
@@ -103,112 +250,26 @@ private:
   const int64_t threads;
   ArrayRef<int64_t> sizes;
   const int64_t allRows;
-  SoftmaxSums reduced;
   SmallVector<int64_t> restSizes;
   SmallVector<AffineExpr> rest;
   std::unique_ptr<WorkgroupBlocks> block;
+  BlockSoftmax softmax;
 
-  Value exponential(Value value, Value maximum);
-  void addElements(ArrayRef<Value> elements, Value &maximum, Value &sum);
-  Value getElement(const WorkgroupBlocks::Block &at, Value values, int64_t unit, int64_t number);
   SmallVector<Value> addBlock(const WorkgroupBlocks::Block &at, ValueRange carried);
-  void combine(SmallVectorImpl<Value> &totals);
-  void store(AffineExpr rowTile, ArrayRef<Value> totals);
   void emitTile(AffineExpr thread, Value number);
 };
 } // namespace
-
-Value WorkgroupBlockRow::exponential(Value value, Value maximum) {
-  OpBuilder &b = emitter.builder();
-  return math::ExpOp::create(b, emitter.loc, arith::SubFOp::create(b, emitter.loc, value, maximum));
-}
-
-/// Adds elements of a row to its maximum and sum, which the new maximum scales.
-void WorkgroupBlockRow::addElements(ArrayRef<Value> elements, Value &maximum, Value &sum) {
-  OpBuilder &b = emitter.builder();
-  Value before = maximum;
-  for (Value element : elements)
-    maximum = emitter.combine(reduced.larger, maximum, element);
-  sum = arith::MulFOp::create(b, emitter.loc, sum, exponential(before, maximum));
-  for (Value element : elements)
-    sum = arith::AddFOp::create(b, emitter.loc, sum, exponential(element, maximum));
-}
-
-/// Returns the element of one of a unit's numbers, or -inf where there is none.
-Value WorkgroupBlockRow::getElement(const WorkgroupBlocks::Block &at, Value values, int64_t unit,
-                                    int64_t number) {
-  OpBuilder &b = emitter.builder();
-  Location loc = emitter.loc;
-  Value element = emitter.isVector(values) ? emitter.extract(values, number) : values;
-  if (at.count == block->tileNumbers)
-    return element;
-  Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                         emitter.expand(block->getNumber(unit) + number),
-                                         emitter.indexConstant(at.count));
-  Value none = arith::ConstantOp::create(
-      b, loc,
-      FloatAttr::get(element.getType(), APFloat::getInf(reduced.start.getValue().getSemantics(),
-                                                        /*Negative=*/true)));
-  return arith::SelectOp::create(b, loc, isInside, element, none);
-}
 
 /// Adds a block to the maxima and sums of the invocation's rows.
 SmallVector<Value> WorkgroupBlockRow::addBlock(const WorkgroupBlocks::Block &at,
                                                ValueRange carried) {
   block->sum(at);
   SmallVector<Value> next(carried);
-  for (int64_t row = 0; row < block->rows; ++row) {
-    SmallVector<Value> elements;
-    for (int64_t unit = 0; unit < block->countUnits(at); ++unit) {
-      SmallVector<AffineExpr> point = block->at(at, row, unit);
-      Value values = emitter.evaluate(reduced.element->get(),
-                                      emitter.apply(getAccessMap(reduced.maximum, reduced.element),
-                                                    emitter.getLoops(reduced.maximum, point)));
-      for (int64_t number = 0; number < block->unitNumbers; ++number)
-        elements.push_back(getElement(at, values, unit, number));
-    }
-    addElements(elements, next[2 * row], next[2 * row + 1]);
-  }
+  for (int64_t row = 0; row < block->rows; ++row)
+    softmax.addRow(softmax.getElements(at, row), next[2 * row], next[2 * row + 1]);
   // All have read what the next block overwrites.
   gpu::BarrierOp::create(emitter.builder(), emitter.loc);
   return next;
-}
-
-/// Combines the maxima and sums of the invocations that share rows.
-void WorkgroupBlockRow::combine(SmallVectorImpl<Value> &totals) {
-  Value lane = emitter.expand(block->sharer);
-  for (int64_t row = 0; row < block->rows; ++row) {
-    Value &maximum = totals[2 * row], &sum = totals[2 * row + 1];
-    Value own = maximum;
-    maximum = reduceSubgroup(emitter, reduced.larger, own, lane, block->sharers);
-    Value scaled =
-        arith::MulFOp::create(emitter.builder(), emitter.loc, sum, exponential(own, maximum));
-    sum = reduceSubgroup(emitter, reduced.add, scaled, lane, block->sharers);
-  }
-}
-
-void WorkgroupBlockRow::store(AffineExpr rowTile, ArrayRef<Value> totals) {
-  SmallVector<Value> maxima, sums;
-  for (int64_t row = 0; row < block->rows; ++row) {
-    maxima.push_back(totals[2 * row]);
-    sums.push_back(totals[2 * row + 1]);
-  }
-  emitter.loop(block->rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-    AffineExpr row = rowTile * block->tileRows +
-                     block->getRow(emitter.setCoordinate(invocationRowCoordinate, trip));
-    auto storeRow = [&](AffineExpr inside) {
-      emitter.startPoint();
-      emitter.setReduced(reduced.maximum.getResult(0), chooseValue(emitter, maxima, trip));
-      emitter.setReduced(reduced.sum.getResult(0), chooseValue(emitter, sums, trip));
-      emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
-                  getBlockPoint(emitter, rest, inside, emitter.constant(0)));
-    };
-    if (allRows % block->tileRows)
-      guardInside(emitter, insideRowCoordinate, row, allRows, storeRow);
-    else
-      storeRow(row);
-    return {};
-  });
 }
 
 void WorkgroupBlockRow::emitTile(AffineExpr thread, Value number) {
@@ -222,26 +283,20 @@ void WorkgroupBlockRow::emitTile(AffineExpr thread, Value number) {
   rest = emitter.delinearize(name(tileRestCoordinate, digits[0]), restSizes);
   block->begin(thread, rowTile);
 
-  OpBuilder &b = emitter.builder();
-  Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(reduced.start.getType()));
-  Value start = arith::ConstantOp::create(b, emitter.loc, reduced.start);
-  SmallVector<Value> totals;
-  for (int64_t row = 0; row < block->rows; ++row)
-    totals.append({start, zero});
-  totals = block->walk(totals, [&](const WorkgroupBlocks::Block &block, ValueRange running) {
-    return addBlock(block, running);
-  });
-  combine(totals);
-  Value isFirst = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
-                                        emitter.expand(block->sharer), emitter.indexConstant(0));
-  emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
-    store(rowTile, totals);
-    return {};
+  SmallVector<Value> totals =
+      block->walk(softmax.start(), [&](const WorkgroupBlocks::Block &block, ValueRange running) {
+        return addBlock(block, running);
+      });
+  softmax.combine(totals);
+  guardAt(emitter, {{block->sharer, 0}}, [&] {
+    softmax.store(totals, rowTile, [&](AffineExpr row) {
+      return getBlockPoint(emitter, rest, row, emitter.constant(0));
+    });
   });
 }
 
 void WorkgroupBlockRow::run(EmittedKernel &launch) {
-  auto place = emitter.codeFor(reduced.maximum);
+  auto place = emitter.codeFor(emitter.domain.getBlocks()->softmax->maximum);
   int64_t tiles = getProduct(restSizes) * llvm::divideCeil(allRows, block->tileRows);
   emitBlockTiles(emitter, threads, tiles, launch,
                  [&](AffineExpr thread, Value group) { emitTile(thread, group); });

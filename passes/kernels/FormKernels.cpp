@@ -91,6 +91,8 @@ private:
   void materializeResults();
   void findOverwriters();
   std::vector<Group> findBlocks();
+  bool canBeInBlocks(const Group &group);
+  bool tryOneWalk(Group &rows, Group &sums);
   void formBlocks();
   SmallVector<unsigned> getCandidates(const Group &group);
   void formGroups();
@@ -463,12 +465,115 @@ std::vector<Group> KernelFormer::findBlocks() {
   return found;
 }
 
-/// Makes a group of each reader that computes contractions in blocks, with these. Where no kernel
-/// can, they are ordinary ones.
+bool KernelFormer::canBeInBlocks(const Group &group) {
+  std::optional<KernelDomain> domain = getDomain(group);
+  return domain && domain->getBlocks() && fits(group) && isClosed(group);
+}
+
+namespace {
+/// Finds ops of one group that compute what ops of another one do, from the same operands.
+class EqualOps {
+public:
+  explicit EqualOps(const Group &originals) : originals(originals) {}
+
+  /// Returns the op that computes the same, or null. Equal operands must have been asked for.
+  Operation *find(Operation *op) {
+    for (Operation *original : originals)
+      if (areEqual(op, original)) {
+        for (auto [own, same] : llvm::zip_equal(op->getResults(), original->getResults()))
+          equal[own] = same;
+        return original;
+      }
+    return nullptr;
+  }
+
+private:
+  const Group &originals;
+  DenseMap<Value, Value> equal;
+
+  bool areEqual(Operation *op, Operation *original) {
+    DenseMap<Value, Value> ofBody;
+    return OperationEquivalence::isEquivalentTo(
+        op, original,
+        [&](Value own, Value other) {
+          return success(ofBody.lookup(own) == other || areEqual(own, other));
+        },
+        [&](Value own, Value other) { ofBody[own] = other; },
+        OperationEquivalence::IgnoreLocations | OperationEquivalence::IgnoreDiscardableAttrs);
+  }
+  bool areEqual(Value own, Value other) {
+    if (own == other || equal.lookup(own) == other)
+      return true;
+    Operation *first = own.getDefiningOp(), *second = other.getDefiningOp();
+    return first && second && getOpShape(first) == OpShape::Free &&
+           getOpShape(second) == OpShape::Free && areEqual(first, second);
+  }
+};
+} // namespace
+
+/// Adds the ops of a group that sums products to those that reduce its rows, without those that
+/// compute the same, if one walk makes both. Leaves all as it was otherwise.
+bool KernelFormer::tryOneWalk(Group &rows, Group &sums) {
+  EqualOps equal(rows);
+  Group merged(rows), repeated;
+  DenseMap<Value, Value> originals;
+  for (Operation *op : sums) {
+    Operation *original = equal.find(op);
+    (original ? repeated : merged).push_back(op);
+    if (original)
+      for (auto [own, same] : llvm::zip_equal(op->getResults(), original->getResults()))
+        originals[own] = same;
+  }
+  SmallVector<std::pair<OpOperand *, Value>> changed;
+  for (auto [own, original] : originals)
+    for (OpOperand &use : own.getUses())
+      if (!llvm::is_contained(repeated, use.getOwner()))
+        changed.emplace_back(&use, original);
+  if (changed.empty())
+    return false;
+  auto exchange = [&] {
+    for (auto &[use, value] : changed) {
+      Value before = use->get();
+      use->set(value);
+      value = before;
+    }
+  };
+  exchange();
+  llvm::sort(merged, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+  if (!canBeInBlocks(merged)) {
+    exchange();
+    return false;
+  }
+  rows = std::move(merged);
+  sums.clear();
+  for (Operation *op : llvm::reverse(repeated)) {
+    position.erase(op);
+    op->erase();
+  }
+  return true;
+}
+
+/// Makes a group of each reader that computes contractions in blocks, with these. One that reads
+/// the maxima of rows is summed in the walk that makes them, where a kernel can. Where no kernel
+/// can compute in blocks, they are ordinary ones.
 void KernelFormer::formBlocks() {
-  for (Group &group : findBlocks()) {
-    std::optional<KernelDomain> domain = getDomain(group);
-    if (!domain || !domain->getBlocks() || !fits(group) || !isClosed(group)) {
+  std::vector<Group> formed = findBlocks();
+  auto readsMaximum = [](const Group &sums, const Group &rows) {
+    return llvm::any_of(sums, [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        Operation *maker = operand.getDefiningOp();
+        return maker && getOpShape(maker) == OpShape::Reduction && llvm::is_contained(rows, maker);
+      });
+    });
+  };
+  for (Group &rows : formed)
+    for (Group &sums : formed)
+      if (&rows != &sums && readsMaximum(sums, rows) && tryOneWalk(rows, sums))
+        break;
+  for (Group &group : formed) {
+    if (group.empty())
+      continue;
+    if (!canBeInBlocks(group)) {
       for (Operation *op : group)
         op->removeAttr(schedule::inBlocksAttrName);
       continue;
@@ -707,8 +812,8 @@ void KernelFormer::buildKernel(const Group &group) {
     name = "sequence";
     break;
   }
-  if (domain->getBlocks())
-    name = "block_" + name;
+  if (const Blocks *blocks = domain->getBlocks())
+    name = blocks->isOneWalk() ? "block_softmax" : "block_" + name;
   char separator = '_';
   for (int64_t size : domain->getSizes()) {
     name += separator + std::to_string(size);

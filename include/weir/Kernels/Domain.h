@@ -112,6 +112,14 @@ bool reducesAcross(mlir::linalg::GenericOp op);
 /// rows; else null.
 mlir::arith::SelectOp getSelection(mlir::linalg::GenericOp op);
 
+/// A row's maximum, and the sum of the exponentials of what its elements are above it: the two
+/// reductions that one walk over blocks of the row can make.
+struct SoftmaxSums {
+  mlir::linalg::GenericOp maximum, sum;
+  mlir::Operation *larger = nullptr, *add = nullptr; ///< the combiners
+  mlir::OpOperand *element = nullptr;                ///< of the row, as `maximum` reads it
+  mlir::FloatAttr start;                             ///< the initial maximum
+};
 /// The contractions of a kernel that are computed in blocks (`schedule::inBlocksAttrName`): their
 /// sums are no tensor. What reads them, a factor of the kernel's contraction or the terms of its
 /// reductions, is computed for some rows and some numbers of the last column dimension at a time,
@@ -128,17 +136,17 @@ struct Blocks {
   llvm::SmallVector<Inner> inner;    ///< in program order
   int64_t rowDim = -1;               ///< of the rows of a block
   int64_t walkedDim = -1;            ///< the other dimension of a block, which the kernel sums
-  mlir::OpOperand *factor = nullptr; ///< of the contraction; null where rows are reduced
+  mlir::OpOperand *factor = nullptr; ///< of the contraction; null where rows are reduced alone
+  /// The rows' reductions, if there are some. Beside a contraction its factor is the exponentials
+  /// that they sum: a walk keeps the maximum so far, and a larger one scales all sums.
+  std::optional<SoftmaxSums> softmax;
+  /// The dimension of the contraction's result that such rows lack, or -1.
+  int64_t columnDim = -1;
+
+  /// Whether one walk makes the rows' maxima and sums, and those of the contraction.
+  bool isOneWalk() const { return factor && softmax; }
 };
 
-/// A row's maximum, and the sum of the exponentials of what its elements are above it: the two
-/// reductions that one walk over blocks of the row can make.
-struct SoftmaxSums {
-  mlir::linalg::GenericOp maximum, sum;
-  mlir::Operation *larger = nullptr, *add = nullptr; ///< the combiners
-  mlir::OpOperand *element = nullptr;                ///< of the row, as `maximum` reads it
-  mlir::FloatAttr start;                             ///< the initial maximum
-};
 /// Returns the reductions as such a pair, or nothing if they are no other than that.
 std::optional<SoftmaxSums> matchSoftmaxSums(llvm::ArrayRef<mlir::linalg::GenericOp> reductions);
 
@@ -155,6 +163,9 @@ public:
   static constexpr size_t maxContractionDims = 15;
   /// Max number of dimensions that number the groups of a stage.
   static constexpr size_t maxGroupDims = 4;
+
+  /// The dimension of a loop before ops are tied.
+  static constexpr int64_t unknownDim = -2;
 
   /// Returns the domain that `ops` share, or nothing if no single kernel can compute them:
   /// then `why`, if given, becomes the reason, for people. `ops` are `linalg.generic` ops
@@ -182,6 +193,13 @@ public:
 
   /// Whether the points of `op` differ by column.
   bool hasColumns(mlir::Operation *op) const;
+
+  /// Whether `op` has a point for each row that blocks reduce, and none for the columns of a
+  /// contraction that is summed in the same walk.
+  bool isOfBlockRows(mlir::Operation *op) const {
+    return blocks && blocks->softmax &&
+           (!blocks->factor || !llvm::is_contained(getDims(op), blocks->columnDim));
+  }
 
   /// Whether the kernel's reductions reduce across memory: `reducesAcross`, or `getSelection` finds
   /// one.
@@ -249,6 +267,12 @@ private:
   llvm::StringRef findPrologue(llvm::ArrayRef<mlir::Operation *> ops,
                                llvm::SmallPtrSetImpl<mlir::Operation *> &prologue);
   bool coversPoints(mlir::linalg::GenericOp op) const;
+  void layOutReductions(llvm::ArrayRef<mlir::Operation *> ops);
+  bool hasRowsOfReductions(llvm::ArrayRef<mlir::Operation *> ops);
+  bool readsExponentials() const;
+  /// Returns the dimensions of the domain for an op's loops, as expressions: 0 for loops of one
+  /// trip.
+  llvm::SmallVector<mlir::AffineExpr> getLoopDims(mlir::linalg::GenericOp op) const;
   llvm::StringRef layOutBlocks(llvm::ArrayRef<mlir::Operation *> ops);
   bool chooseBlockDims();
   bool assignDims(llvm::ArrayRef<mlir::Operation *> ops);

@@ -11,11 +11,11 @@
 // RUN:   --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=TF32
 // RUN: weir-opt %s -split-input-file --weir-set-profile=profile=%t/none.json --weir-decompose-norms --cse --weir-prepare-kernels \
 // RUN:   --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=NONE --implicit-check-not=nvgpu
-// NONE: gpu.func @block_contraction
+// NONE: gpu.func @block_softmax
 
 // One workgroup of four subgroups: the keys, the values and the queries of a head are in its memory, with eight elements
 // behind each line.
-// CHECK-LABEL: gpu.func @block_contraction_64x16x64(
+// CHECK-LABEL: gpu.func @block_softmax_64x16x64(
 // CHECK-SAME:    workgroup(%[[Q:.*]] : memref<1536xbf16, {{.*}}workgroup>>, %[[K:.*]] : memref<1536xbf16, {{.*}}workgroup>>, %[[V:.*]] : memref<1536xbf16, {{.*}}workgroup>>)
 // CHECK-SAME:    known_block_size = array<i32: 128, 1, 1>
 // CHECK:         nvgpu.device_async_copy {{.*}}, %[[Q]]
@@ -29,8 +29,15 @@
 // CHECK:         nvgpu.ldmatrix %[[K]]{{.*}}transpose = false
 // CHECK-COUNT-8: nvgpu.mma.sync(%[[ROWS]], {{.*}}mmaShape = [16, 8, 16]
 // CHECK-NOT:     memref.store
-// CHECK:         math.exp
-// CHECK:         %[[P:.*]] = arith.mulf {{.*}} : vector<2xf32>
+// A row's numbers are in four neighbours: its maximum, then the exponentials of what they are above it.
+// CHECK-COUNT-2: gpu.shuffle xor
+// CHECK:         %[[NEW:.*]] = arith.maximumf
+// CHECK-NEXT:    %[[BEFORE:.*]] = arith.subf %{{.*}}, %[[NEW]]
+// CHECK-NEXT:    %[[SCALE:.*]] = math.exp %[[BEFORE]]
+// CHECK-NEXT:    arith.mulf %[[SCALE]]
+// CHECK-COUNT-2: gpu.shuffle xor
+// CHECK:         vector.broadcast %[[SCALE]] : f32 to vector<2xf32>
+// CHECK:         %[[P:.*]] = vector.from_elements {{.*}} : vector<2xf32>
 // CHECK-NEXT:    %[[HIGH:.*]] = arith.truncf %[[P]] : vector<2xf32> to vector<2xbf16>
 // CHECK-NEXT:    %[[WIDE:.*]] = arith.extf %[[HIGH]]
 // CHECK-NEXT:    %[[LEFT:.*]] = arith.subf %[[P]], %[[WIDE]]
@@ -38,14 +45,12 @@
 // CHECK:         nvgpu.ldmatrix %[[V]]{{.*}}transpose = true
 // CHECK:         %[[SMALL:.*]] = nvgpu.mma.sync(%{{.*}}, %[[COLUMNS:.*]], %{{[^)]*}})
 // CHECK-NEXT:    nvgpu.mma.sync(%{{.*}}, %[[COLUMNS]], %[[SMALL]])
+// CHECK:         gpu.barrier
+// The sums of exponentials of neighbours, once for both rows.
+// CHECK-COUNT-4: gpu.shuffle xor
+// CHECK-NOT:     gpu.shuffle
 // CHECK:         gpu.return
 
-// A row's numbers are in four neighbours.
-// CHECK-LABEL: gpu.func @block_row_64x64(
-// CHECK:         nvgpu.mma.sync
-// CHECK:         gpu.barrier
-// CHECK-COUNT-2: gpu.shuffle xor
-// CHECK:         gpu.return
 func.func @bf16(%q: tensor<64x16xbf16>, %k: tensor<64x16xbf16>, %v: tensor<64x16xbf16>) -> tensor<64x16xbf16> {
   %y, %m, %s = norm.attention %q, %k, %v {scale = 0.125 : f64} : tensor<64x16xbf16>, tensor<64x16xbf16>,
       tensor<64x16xbf16> -> tensor<64x16xbf16>, tensor<64xf32>
@@ -55,7 +60,7 @@ func.func @bf16(%q: tensor<64x16xbf16>, %k: tensor<64x16xbf16>, %v: tensor<64x16
 // -----
 
 // Both factors of f16 are two numbers of bf16. The values are so in workgroup memory. Three products are added.
-// CHECK-LABEL: gpu.func @block_contraction_64x16x64(
+// CHECK-LABEL: gpu.func @block_softmax_64x16x64(
 // CHECK-SAME:    workgroup({{.*}}, %[[HIGH:[^ ]*]] : memref<1536xbf16, {{[^,]*}}workgroup>>, %[[LOW:[^ ]*]] : memref<1536xbf16, {{[^,]*}}workgroup>>)
 // CHECK:         arith.extf {{.*}} : vector<8xf16> to vector<8xf32>
 // CHECK:         vector.store {{.*}}, %[[HIGH]]
@@ -76,18 +81,14 @@ func.func @f16(%q: tensor<64x16xf16>, %k: tensor<64x16xf16>, %v: tensor<64x16xf1
 
 // -----
 
-// CHECK-LABEL: gpu.func @block_contraction_64x16x80(
-// CHECK-NOT:     nvgpu
-// CHECK-LABEL: gpu.func @block_row_64x80(
+// CHECK-LABEL: gpu.func @block_softmax_64x16x80(
 // CHECK-NOT:     nvgpu
 // CHECK:         gpu.return
-// TF32-LABEL:  gpu.func @block_contraction_64x16x80(
+// TF32-LABEL:  gpu.func @block_softmax_64x16x80(
 // TF32-NOT:      device_async
 // TF32:          nvvm.convert.float.to.tf32
 // TF32:          nvgpu.mma.sync{{.*}}mmaShape = [16, 8, 8], tf32Enabled
 // TF32-NOT:      bf16
-// TF32-LABEL:  gpu.func @block_row_64x80(
-// TF32:          nvgpu.mma.sync
 // TF32:          gpu.return
 func.func @f32(%q: tensor<64x16xf32>, %k: tensor<80x16xf32>, %v: tensor<80x16xf32>) -> tensor<64x16xf32> {
   %y, %m, %s = norm.attention %q, %k, %v {scale = 0.125 : f64} : tensor<64x16xf32>, tensor<80x16xf32>,
@@ -97,9 +98,7 @@ func.func @f32(%q: tensor<64x16xf32>, %k: tensor<80x16xf32>, %v: tensor<80x16xf3
 
 // -----
 
-// CHECK-LABEL: gpu.func @block_contraction_64x20x64(
-// CHECK-NOT:     nvgpu
-// CHECK-LABEL: gpu.func @block_row_64x64(
+// CHECK-LABEL: gpu.func @block_softmax_64x20x64(
 // CHECK-NOT:     nvgpu
 // CHECK:         gpu.return
 func.func @odd(%q: tensor<64x20xbf16>, %k: tensor<64x20xbf16>, %v: tensor<64x20xbf16>) -> tensor<64x20xbf16> {
@@ -110,15 +109,29 @@ func.func @odd(%q: tensor<64x20xbf16>, %k: tensor<64x20xbf16>, %v: tensor<64x20x
 
 // -----
 
-// CHECK-LABEL: gpu.func @block_contraction_31x16x64(
-// CHECK-NOT:     nvgpu
-// CHECK-LABEL: gpu.func @block_row_31x64(
+// CHECK-LABEL: gpu.func @block_softmax_31x16x64(
 // CHECK-NOT:     nvgpu
 // CHECK:         gpu.return
 func.func @few(%q: tensor<31x16xbf16>, %k: tensor<64x16xbf16>, %v: tensor<64x16xbf16>) -> tensor<31x16xbf16> {
   %y, %m, %s = norm.attention %q, %k, %v {scale = 0.125 : f64} : tensor<31x16xbf16>, tensor<64x16xbf16>,
       tensor<64x16xbf16> -> tensor<31x16xbf16>, tensor<31xf32>
   return %y : tensor<31x16xbf16>
+}
+
+// -----
+
+// Statistics alone are reduced from the sums in registers; those of neighbours are combined at the end.
+// CHECK-LABEL: gpu.func @block_row_64x64(
+// CHECK:         nvgpu.mma.sync
+// CHECK-NOT:     gpu.shuffle
+// CHECK:         gpu.barrier
+// CHECK-COUNT-2: gpu.shuffle xor
+// CHECK:         gpu.return
+func.func @statistics(%q: tensor<64x16xbf16>, %k: tensor<64x16xbf16>, %v: tensor<64x16xbf16>)
+    -> (tensor<64xf32>, tensor<64xf32>) {
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 0.125 : f64} : tensor<64x16xbf16>, tensor<64x16xbf16>,
+      tensor<64x16xbf16> -> tensor<64x16xbf16>, tensor<64xf32>
+  return %m, %s : tensor<64xf32>, tensor<64xf32>
 }
 
 // -----

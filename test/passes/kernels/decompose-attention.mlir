@@ -42,8 +42,11 @@
 // PLAIN:        [[W:%.*]] = linalg.generic {{.*}} ins([[E]], [[SHARE]] :
 // BLOCKS:       [[P1:%.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 {{.*}} {weir.in_blocks = 1 : i64}
 // BLOCKS:       [[X1:%.*]] = linalg.generic {{.*}} ins([[P1]], [[B]] :
-// BLOCKS:       [[W:%.*]] = linalg.generic {{.*}} ins([[X1]], [[M]], [[SHARE]] :
-// BOTH:         linalg.generic {indexing_maps = [[[QUERY]], [[VALUE]], [[SUM]]]{{.*}} ins([[W]], %arg2 :
+// BLOCKS:       [[W:%.*]] = linalg.generic {{.*}} ins([[X1]], [[M]] :
+// BLOCKS:         math.exp
+// BOTH:         [[Y:%.*]] = linalg.generic {indexing_maps = [[[QUERY]], [[VALUE]], [[SUM]]]{{.*}} ins([[W]], %arg2 :
+// The sums are multiplied, not what is summed.
+// BLOCKS:       linalg.generic {{.*}} ins([[Y]], [[SHARE]] :
 // BOTH-NOT:     linalg.generic
 // BOTH:         return
 func.func @attention(%q: tensor<2x7x4xf32>, %k: tensor<2x9x4xf32>, %v: tensor<2x9x5xf32>,
