@@ -415,6 +415,16 @@ def test_dispatches_of_all_trips_are_timed(weir, name, n, trips):
         name: count for name, count in ran.items() if count}
 
 
+def test_a_limit_that_loops_do_not_keep_is_refused(weir):
+    arena = get_plan(weir.compile_text(get_text(*GRAPHS["two"])))["arena_bytes"]
+    artifact = weir.compile_text(get_text(*GRAPHS["two"]), "b", f"--memory-limit={arena}", "--target=vulkan")
+    assert get_plan(artifact)["arena_bytes"] <= arena
+    done = subprocess.run([BIN / "weir", "compile", weir.folder / "b.mlir", "-o", weir.folder / "c.weir",
+                           f"--memory-limit={arena - 1}", "--target=vulkan"], capture_output=True, text=True)
+    assert done.returncode == 2 and f"does not fit in {arena - 1} bytes: it has loops" in done.stderr, done.stderr
+    assert not (weir.folder / "c.weir").exists()
+
+
 def test_a_profile_of_a_run_has_no_loops(weir):
     artifact = weir.compile_text(get_text(*GRAPHS["swapped"]))
     done = subprocess.run([BIN / "weir", "run", artifact, "--profile=t.json", *make_inputs(weir, artifact, 2)],
