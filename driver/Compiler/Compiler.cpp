@@ -804,6 +804,15 @@ void Compilation::addToArtifact(ModuleOp emitted, const TargetOptions &target) {
   FailureOr<Artifact> built = buildArtifact(emitted, graph);
   if (failed(built))
     throw CompileError(input->problems.sentences);
+  // The pass that keeps the limit sees what is between the edges of loops, and not what is live
+  // around it.
+  for (const Plan &plan : built->plans)
+    if (!plan.loops.empty() && options.memoryLimit && plan.arenaBytes > *options.memoryLimit)
+      throw Error("entry '" + plan.entry + "' does not fit in " +
+                  std::to_string(*options.memoryLimit) +
+                  " bytes: it has loops, between whose edges "
+                  "alone --memory-limit chooses an order, and its arena has " +
+                  std::to_string(plan.arenaBytes));
   Notes notes = noteTaker->take(emitted, options.memoryLimit);
   for (EntryNotes &entry : notes.entries)
     entry.checks = findChecks(checks, entry.entry);

@@ -263,9 +263,12 @@ weir_status weir_program_watch(weir_program *program, const char *entry,
                                const int64_t *waves, size_t wave_count, weir_watcher watcher,
                                void *context);
 
-/* The begin and end of a dispatch, in nanoseconds since the run's first command. */
+/* The begin and end of a dispatch, in nanoseconds since the run's first command. In a loop it
+ * may run several times, or never: `begin` is that of its first run, and `end` - `begin` the time
+ * of all its runs. */
 typedef struct weir_dispatch_time {
   double begin, end;
+  int64_t runs;
 } weir_dispatch_time;
 
 /* Runs an entry as weir_program_invoke does, but with the plan's dispatches one after

@@ -204,7 +204,7 @@ void CpuRecording::submit(bool /*isTimed*/) {
       double start = getTime();
       device.getPool().run(OneStep(*this, step));
       if (!steps[step].front().copy)
-        times.push_back({start, getTime()});
+        times.push_back({start, getTime(), 1});
     }
   } else {
     device.getPool().run(*this);

@@ -217,7 +217,7 @@ double CudaRecording::readNanoseconds() const { return getNanosecondsTo(end); }
 std::vector<weir_dispatch_time> CudaRecording::readDispatchTimes() const {
   std::vector<weir_dispatch_time> result;
   for (size_t i = 0; i + 1 < times.size(); i += 2)
-    result.push_back({getNanosecondsTo(times[i]), getNanosecondsTo(times[i + 1])});
+    result.push_back({getNanosecondsTo(times[i]), getNanosecondsTo(times[i + 1]), 1});
   return result;
 }
 

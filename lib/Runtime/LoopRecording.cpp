@@ -18,10 +18,19 @@ static Plan cut(const Plan &plan, int64_t first, int64_t last) {
   return part;
 }
 
+/// Returns the number of dispatches among the first commands of a plan.
+static size_t countDispatches(const Plan &plan, int64_t commands) {
+  return size_t(std::count_if(
+      plan.commands.begin(), plan.commands.begin() + commands,
+      [](const Command &command) { return command.kind == Command::Kind::Dispatch; }));
+}
+
 LoopRecording::LoopRecording(Device &device, const Plan &plan,
                              const std::vector<const Storage *> &allocations, bool startsOutside,
+                             bool isProfiled,
                              const std::function<std::unique_ptr<Recording>(const Plan &)> &make)
-    : device(device), allocations(allocations) {
+    : device(device), allocations(allocations), isProfiled(isProfiled),
+      times(countDispatches(plan, int64_t(plan.commands.size()))) {
   if (startsOutside && plan.loops.front().first == 0) {
     pieces.emplace_back();
     pieces.back().recording = make(cut(plan, 0, 0));
@@ -56,6 +65,7 @@ LoopRecording::record(const Plan &plan, int64_t first, int64_t end, size_t nextL
         nextLoop < plan.loops.size() ? std::min(end, plan.loops[nextLoop].first) : end;
     Piece piece;
     piece.recording = make(cut(plan, first, last));
+    piece.firstDispatch = countDispatches(plan, first);
     list.push_back(std::move(piece));
     first = last;
   }
@@ -70,13 +80,37 @@ bool LoopRecording::isSet(const Piece &loop) const {
   return flag != 0;
 }
 
+/// Waits for a piece and adds the times of its dispatches.
+void LoopRecording::addTimes(const Piece &piece) {
+  device.wait();
+  double end = 0;
+  size_t dispatch = piece.firstDispatch;
+  for (const weir_dispatch_time &time : piece.recording->readDispatchTimes()) {
+    weir_dispatch_time &sum = times[dispatch++];
+    if (sum.runs == 0)
+      sum.begin = sum.end = elapsed + time.begin;
+    sum.end += time.end - time.begin;
+    sum.runs += time.runs;
+    end = std::max(end, time.end);
+  }
+  elapsed += end;
+}
+
+void LoopRecording::submit(bool /*isTimed*/) {
+  std::fill(times.begin(), times.end(), weir_dispatch_time());
+  elapsed = 0;
+  submit(pieces);
+}
+
 void LoopRecording::submit(const std::vector<Piece> &list) {
   for (const Piece &piece : list) {
     if (piece.recording) {
-      piece.recording->submit();
+      piece.recording->submit(isProfiled);
+      if (isProfiled)
+        addTimes(piece);
       continue;
     }
-    if (!piece.flag && piece.body.size() == 1 && piece.body.front().recording) {
+    if (!isProfiled && !piece.flag && piece.body.size() == 1 && piece.body.front().recording) {
       piece.body.front().recording->submitTimes(piece.trips);
       continue;
     }

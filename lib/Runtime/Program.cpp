@@ -264,7 +264,8 @@ const Recording *Program::submit(const Entry &entry, Range range,
       recording = record(isWhole ? entry.plan : cut(entry.plan, range.begin, range.end));
     else
       recording = std::make_unique<LoopRecording>(*device, entry.plan, allocations,
-                                                  /*startsOutside=*/!copies.empty(), record);
+                                                  /*startsOutside=*/!copies.empty(),
+                                                  /*isProfiled=*/false, record);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
@@ -333,7 +334,6 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
                                                  const std::vector<const Storage *> &results) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
-  refuseLoops(entry.plan, "time");
   if (!device->hasTimestamps())
     throw Error("the device '" + device->getName() +
                 "' has no timestamps, so the times of dispatches are not known");
@@ -341,8 +341,17 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
   if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return {};
   growArena(entry.plan.arenaBytes);
-  auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
-                                 copies, RecordingKind::Profiled);
+  std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
+  auto record = [&](const Plan &part) {
+    return makeRecording(entry, part, allocations, std::exchange(copies, {}),
+                         RecordingKind::Profiled);
+  };
+  std::unique_ptr<Recording> recording;
+  if (entry.plan.loops.empty())
+    recording = record(entry.plan);
+  else
+    recording = std::make_unique<LoopRecording>(*device, entry.plan, allocations, !copies.empty(),
+                                                /*isProfiled=*/true, record);
   recording->submit(/*isTimed=*/true);
   device->wait();
   return recording->readDispatchTimes();

@@ -298,7 +298,7 @@ std::vector<weir_dispatch_time> VulkanRecording::readDispatchTimes() const {
   std::vector<double> nanoseconds = readTimestamps();
   std::vector<weir_dispatch_time> times;
   for (size_t query = 2; query < nanoseconds.size(); query += 2)
-    times.push_back({nanoseconds[query], nanoseconds[query + 1]});
+    times.push_back({nanoseconds[query], nanoseconds[query + 1], 1});
   return times;
 }
 

@@ -1,8 +1,8 @@
 //===- Branches.cpp - Choices between tensors -----------------------------===//
 //
-// A plan has no branches. Where both can be computed, both are, and their results are selected: that
-// costs no wait for the device. What has a loop inside may never end if it is not taken, so it runs
-// once or never, which a plan can say: as a loop.
+// A plan has no branches. Where both can be computed, both are, and their results are selected:
+// that costs no wait for the device. What has a loop inside may never end if it is not taken, so it
+// runs once or never, which a plan can say: as a loop.
 //
 //===----------------------------------------------------------------------===//
 

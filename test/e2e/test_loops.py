@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import zipfile
 
 import numpy
 import pytest
@@ -412,8 +413,39 @@ def test_gradients_of_other_loops_are_refused(weir, text, sentence):
     assert not (weir.folder / "a.weir").exists()
 
 
-def test_dispatches_in_loops_are_not_timed_one_by_one(weir):
+@pytest.mark.parametrize("name, n, trips", [("swapped", 5, 5), ("swapped", 0, 0), ("counted", 0, 4097)])
+def test_dispatches_of_all_trips_are_timed(weir, name, n, trips):
+    artifact = weir.compile_text(get_text(*GRAPHS[name]))
+    inputs = make_inputs(weir, artifact, n)
+    [isa] = weir.isas[artifact.with_suffix(".cpu.weir")]
+    measured = json.loads(weir.run("bench", artifact.with_suffix(".cpu.weir"), f"--device=cpu:{isa}", "--rounds=1",
+                                   "--json", *inputs))
+    with zipfile.ZipFile(artifact.with_suffix(".cpu.weir")) as archive:
+        [path] = [name for name in archive.namelist() if name.startswith("plan/")]
+        plan = json.loads(archive.read(path))
+    [loop] = plan["loops"]
+    ran = {}
+    for i, command in enumerate(plan["commands"]):
+        if command["command"] == "dispatch":
+            kernel = plan["kernels"][command["kernel"]]["name"]
+            ran[kernel] = ran.get(kernel, 0) + (trips if loop["first"] <= i < loop["end"] else 1)
+    assert {kernel["kernel"]: kernel["dispatches"] for kernel in measured["kernels"]} == {
+        name: count for name, count in ran.items() if count}
+
+
+def test_a_limit_that_loops_do_not_keep_is_refused(weir):
+    arena = get_plan(weir.compile_text(get_text(*GRAPHS["two"])))["arena_bytes"]
+    artifact = weir.compile_text(get_text(*GRAPHS["two"]), "b", f"--memory-limit={arena}", "--target=vulkan")
+    assert get_plan(artifact)["arena_bytes"] <= arena
+    done = subprocess.run([BIN / "weir", "compile", weir.folder / "b.mlir", "-o", weir.folder / "c.weir",
+                           f"--memory-limit={arena - 1}", "--target=vulkan"], capture_output=True, text=True)
+    assert done.returncode == 2 and f"does not fit in {arena - 1} bytes: it has loops" in done.stderr, done.stderr
+    assert not (weir.folder / "c.weir").exists()
+
+
+def test_a_profile_of_a_run_has_no_loops(weir):
     artifact = weir.compile_text(get_text(*GRAPHS["swapped"]))
-    explained = weir.run("inspect", artifact)
-    assert "f" in explained
-    assert json.loads(weir.run("inspect", artifact, "--json"))
+    done = subprocess.run([BIN / "weir", "run", artifact, "--profile=t.json", *make_inputs(weir, artifact, 2)],
+                          capture_output=True, text=True, cwd=weir.folder)
+    assert done.returncode == 2 and "has loops, whose dispatches run many times" in done.stderr, done.stderr
+    assert not (weir.folder / "t.json").exists()

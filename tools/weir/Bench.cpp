@@ -44,9 +44,9 @@ struct Times {
 
 /// A kernel and all dispatches of it.
 struct KernelTimes {
-  int64_t dispatches = 0, bytes = 0;
-  double seconds = 0; ///< sum of each dispatch's fastest time
-  std::string source; ///< source of the first dispatch in the graph
+  int64_t dispatches = 0, bytes = 0; ///< of all trips
+  double seconds = 0;                ///< sum of each dispatch's fastest time
+  std::string source;                ///< source of the first dispatch in the graph
 
   /// Returns the source, and the number of other dispatches.
   std::string printSource() const {
@@ -140,9 +140,14 @@ static int bench(BenchOptions options) {
   const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
   const Profile &profile = *artifact.findProfile(plan->target);
   std::vector<const Command *> dispatches = getDispatches(*plan);
+  std::vector<int64_t> runs(dispatches.size()); // of each dispatch, in a run of the entry
   std::map<std::string, std::optional<double>> predictions;
   bool isModelled = !options.model.model.empty();
   if (isModelled) {
+    if (std::any_of(plan->loops.begin(), plan->loops.end(),
+                    [](const Loop &loop) { return loop.flag.has_value(); }))
+      throw Error("--model: data decide how often loops of entry '" + entry.name +
+                  "' run, which a model does not know; measure it without --model");
     progress.begin("computing the model of " + entry.name);
     predictions = predictKernels(artifact, *plan, options);
   }
@@ -160,15 +165,17 @@ static int bench(BenchOptions options) {
     double seconds = invocation.run();
     copy.run();
     std::vector<weir_dispatch_time> times = invocation.profile(dispatches.size());
-    int64_t runs = std::clamp(int64_t(queued / std::max(seconds, 1e-9)), int64_t(1), most);
-    double inQueue = invocation.runQueued(runs);
+    int64_t many = std::clamp(int64_t(queued / std::max(seconds, 1e-9)), int64_t(1), most);
+    double inQueue = invocation.runQueued(many);
     if (round < 0)
       continue;
     whole.all.push_back(seconds);
     copies.all.push_back(copied);
     behind.all.push_back(inQueue);
-    for (size_t i = 0; i < times.size(); ++i)
+    for (size_t i = 0; i < times.size(); ++i) {
       single[i].all.push_back((times[i].end - times[i].begin) * 1e-9);
+      runs[i] = times[i].runs;
+    }
   }
 
   double copyRate = getRate(2 * getCopyBytes(profile), copies.getFastest());
@@ -176,9 +183,10 @@ static int bench(BenchOptions options) {
   double sum = 0;
   for (size_t i = 0; i < dispatches.size(); ++i) {
     KernelTimes &kernel = kernels[dispatches[i]->kernel];
-    if (++kernel.dispatches == 1)
+    if (kernel.source.empty())
       kernel.source = dispatches[i]->location;
-    kernel.bytes += getBytesMoved(*plan, *dispatches[i]);
+    kernel.dispatches += runs[i];
+    kernel.bytes += runs[i] * getBytesMoved(*plan, *dispatches[i]);
     kernel.seconds += single[i].getFastest();
     sum += single[i].getFastest();
   }

@@ -204,6 +204,10 @@ static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
                            Steps &steps) {
   Invocation invocation(options.device, options.artifact, entry, inputs);
   const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
+  if (!options.trace.empty() && !plan->loops.empty())
+    throw Error("--profile: entry '" + entry.name +
+                "' has loops, whose dispatches run many times, and "
+                "a trace has each once; measure it by weir bench");
   std::vector<weir_dispatch_time> times;
   Outcome outcome;
   repeat(

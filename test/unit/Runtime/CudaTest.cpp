@@ -274,6 +274,28 @@ graph
 )" + launchAll("1 111 1 111 1 1"));
 }
 
+/// Each trip is timed, one dispatch after the other, and its times are added.
+TEST_F(Cuda, TimesTheTripsOfALoop) {
+  ProgramHandle program = load(toCuda(makeLoopSample()));
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  weir_buffer *arguments[] = {x.get(), w.get()}, *results[] = {y.get()};
+  for (int round = 0; round < 2; ++round) {
+    weir_dispatch_time times[4] = {};
+    takeCudaLog();
+    ASSERT_EQ(WEIR_OK,
+              weir_program_profile(program.get(), "main", arguments, 2, results, 1, times, 4))
+        << weir_last_error();
+    const int64_t runs[] = {1, 3, 3, 1};
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_EQ(times[i].runs, runs[i]) << i;
+    std::string log = takeCudaLog();
+    size_t launches = 0;
+    for (size_t at = log.find("launch"); at != std::string::npos; at = log.find("launch", at + 1))
+      ++launches;
+    EXPECT_EQ(launches, 5u) << log;
+  }
+}
+
 /// The flag is read before each trip. The kernels run nothing here, so it stays as it is.
 TEST_F(Cuda, AsksBeforeEachTrip) {
   ProgramHandle program = load(toCuda(makeFlagSample()));

@@ -344,7 +344,7 @@ TEST_F(Runtime, TimesEachDispatch) {
     return weir_program_profile(program.get(), entry, &argument, 1, &result, 1, times.data(),
                                 times.size());
   };
-  std::vector<weir_dispatch_time> times(2, {-1, -1});
+  std::vector<weir_dispatch_time> times(2, {-1, -1, 0});
   ASSERT_EQ(WEIR_OK, profile("chain", times)) << getError();
   EXPECT_EQ(chain(values), getValues(y));
   EXPECT_GE(times[0].begin, 0);
