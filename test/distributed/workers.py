@@ -5,15 +5,18 @@ import functools
 import json
 import os
 import pathlib
+import signal
 import sys
 import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
 import models
 import weir
 import weir.distributed
+from weir.distributed import folders
 from weir.distributed.groups import hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
 from torch.distributed import _functional_collectives as functional_collectives
@@ -204,9 +207,9 @@ def train_alone(steps, count, options):
             "values": {name: value.tolist() for name, value in step.state_dict().items()}}
 
 
-def compile_heads(seed=0, shared_out=True, blocks=1, change=None, **options):
+def compile_heads(seed=0, shared_out=True, blocks=1, change=None, group=None, **options):
     """Compiles a step of a model with attention, of which this rank has its part. `change` may alter that first."""
-    module = models.make_heads(blocks, seed, shared_out)
+    module = models.make_heads(blocks, seed, shared_out, group)
     if change:
         change(module)
     tokens, target = models.draw(ROWS)
@@ -233,7 +236,7 @@ def tensor_parallel(steps):
         whole = parallel.state_dict()
         found[name] = {"losses": losses, "values": list_values(whole)}
         if not change:
-            shared = [key for key in parallel.step._execution.held if not parallel._is_part(key)]
+            shared = [key for key in parallel.step._execution.held if not parallel._find_part(key)]
             found["shared"] = hash_tensors(map(torch.from_numpy, parallel._execution.read(shared).values()))
             own = parallel.step.state_dict()
             found["own"] = {key: list(value.shape) for key, value in own.items()}
@@ -267,25 +270,68 @@ def add_twice(module):
     down.forward = lambda x: functional_collectives.all_reduce(once(x), "sum", down._group)
 
 
-def checkpointed(folder, steps, every, pause=0.0, parallel=None, stall=None, **options):
-    """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file."""
+def checkpointed(folder, steps, every, kind="data", pause=0.0, parallel=None, stall=None, die=None, **options):
+    """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file.
+
+    `die`: a rank, a number of steps, and the part of the checkpoint behind which the rank kills itself.
+    """
     rank = dist.get_rank()
-    step = compile_step(seed=rank, **options)
-    trained = weir.distributed.DataParallel(step, **(parallel or {}))
-    start = trained.load(folder)
-    hashes = {}
+    if kind == "data":
+        trained = weir.distributed.DataParallel(compile_step(seed=rank, **options), **(parallel or {}))
+    else:
+        trained = weir.distributed.TensorParallel(compile_heads(**options))
+    start, losses, hashes = trained.load(folder), [], {}
     for number in range(start, steps):
         if stall is not None and stall == [rank, number]:
             time.sleep(3600)
-        tokens, target = draw_batch(number, rank)
-        trained(tokens, target=target)
-        hashes[number] = hash_tensors(step.state_dict().values())
+        tokens, target = draw_batch(number, rank if kind == "data" else 0)
+        losses.append(float(trained(tokens, target=target)))
+        hashes[number] = hash_tensors(trained.step.state_dict().values())
         with open(f"progress.{rank}", "a") as file:
             file.write(f"{number}\n")
         time.sleep(pause)
+        if die is not None and die[:2] == [rank, number + 1]:
+            die_behind(die[2])
         if (number + 1) % every == 0:
             trained.save(folder)
-    return {"start": start, "hashes": hashes, "bits": read_bits(step)}
+    return {"start": start, "hashes": hashes, "bits": read_bits(trained.step), "losses": losses,
+            "values": list_values(trained.state_dict()) if kind == "tensor" else {}}
+
+
+def move_parts(folder, steps, every):
+    """Trains by both ranks; and again from the first checkpoint on, by rank 0 alone, and then by both."""
+    def train(start, end, group=None, folder=None):
+        if group == dist.GroupMember.NON_GROUP_MEMBER:
+            return [], {}
+        trained = weir.distributed.TensorParallel(compile_heads(group=group, accumulate=True), group)
+        assert not folder or trained.load(folder) == start
+        losses = []
+        for number in range(start, end):
+            tokens, target = draw_batch(number, 0)
+            losses.append(float(trained(tokens, target=target)))
+            if folder or number + 1 == every:
+                trained.save(folder or first)
+        return losses, list_values(trained.state_dict())
+
+    first = f"{folder}/moved"
+    whole = train(0, steps)
+    one = train(every, 2 * every, dist.new_group([0]), first)
+    dist.barrier()
+    two = train(2 * every, steps, None, first)
+    read = train(steps, steps, dist.new_group([0]), first)
+    return {"whole": whole, "losses": one[0] + two[0], "values": two[1], "read": read[1]}
+
+
+def die_behind(part):
+    """Makes this rank kill itself once it has written its data, or all but the final name of the folder."""
+    def kill(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    write = dcp.FileSystemWriter.write_data
+    if part == "data":
+        dcp.FileSystemWriter.write_data = lambda *arguments: kill(write(*arguments).wait())
+    else:
+        folders._replace = kill
 
 
 def refuse(cases):

@@ -4,6 +4,8 @@ A graph with collectives is compiled to sections, which run one after the other 
 """
 
 import hashlib
+import os
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch.distributed import _functional_collectives as functional
 from torch.nn import functional as F
 
 from weir.arrays import Array
+from weir.distributed import folders
 from weir.distributed.groups import Ranks, hash_tensors
 from weir.distributed.reductions import RankOrder
 from weir.programs import Signature, Step
@@ -95,7 +98,7 @@ class TensorParallel:
         self._ranks.agree(self._find_problem(), "comparing the ranks")
         self._ranks.require_same([step._path.read_bytes()], "artifacts", "compile one module with the same options, for "
                                  "processors or GPUs of one kind")
-        shared = [name for name in self._execution.held if not self._is_part(name)]
+        shared = [name for name in self._execution.held if not self._find_part(name)]
         values = self._execution.read(shared)
         self._ranks.require_same([*shared, hash_tensors(_to_tensor(values[name]) for name in shared)],
                                  "values of what all share", "seed them alike, or load one checkpoint")
@@ -108,7 +111,7 @@ class TensorParallel:
 
     @property
     def steps(self) -> int:
-        """The number of steps done."""
+        """The number of steps done, including those before a loaded checkpoint."""
         return self._step.steps
 
     def __call__(self, *arguments: Any, **named: Any) -> Array:
@@ -155,6 +158,36 @@ class TensorParallel:
             name: sharding.cut(torch.as_tensor(value), self._ranks.rank) if (sharding := self._find_sharding(name)) else value
             for name, value in values.items()})
 
+    def save(self, folder: str | os.PathLike) -> pathlib.Path:
+        """Writes a checkpoint of all ranks as `step-N` in `folder`, which all ranks must see, and returns its path.
+
+        It is there as a whole or not at all. `load` may read it with another number of ranks.
+        Errors: OSError; weir.Error, on every rank, if one cannot write; FaultError if a rank is lost.
+        """
+        self._step._check_steps()
+        values = {name: self._distribute(name, _to_tensor(value)) for name, value in self._execution.read().items()}
+        return folders.save(self._ranks, pathlib.Path(folder), values,
+                            {"steps": self._step.steps, "accumulated": self._step._accumulated})
+
+    def load(self, folder: str | os.PathLike) -> int:
+        """Reads the last whole checkpoint in `folder`, and returns its number of steps; 0 if there is none.
+
+        Errors: weir.CheckpointError, on every rank, if it belongs to another step; FaultError if a rank is lost.
+        """
+        own = {name: _to_tensor(numpy.empty(tensor.shape, tensor.dtype)) for name, tensor in self._execution.held.items()}
+        found = folders.load(self._ranks, pathlib.Path(folder),
+                             lambda _: {name: self._distribute(name, value) for name, value in own.items()})
+        if found is None:
+            return 0
+        self._execution.hold({name: value.numpy() for name, value in own.items()})
+        self._step._steps, self._step._accumulated = found[1]["steps"], found[1]["accumulated"]
+        return self._step.steps
+
+    def _distribute(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """Returns a value, or the whole one of which this rank has a part, on the same bytes."""
+        part = self._find_part(name)
+        return self._step._sharding[part].distribute(value, self._ranks.group) if part else value
+
     def _find_sharding(self, name: str) -> Sharding | None:
         """Returns how a value of the module is shared out, None if all ranks have it."""
         return self._step._sharding.get(self._step._names.get(name, name))
@@ -170,9 +203,9 @@ class TensorParallel:
             return "the step checks values, which one process does by itself; compile it without check_values"
         return ""
 
-    def _is_part(self, name: str) -> bool:
-        """Whether a value differs by rank: a part of a parameter, or the optimizer's state of one."""
-        return any(name == part or name.startswith(f"{part}.") for part in self._step._sharding)
+    def _find_part(self, name: str) -> str | None:
+        """Returns the parameter of which a value is a part, or the optimizer's state of a part; None if all share it."""
+        return next((part for part in self._step._sharding if name == part or name.startswith(f"{part}.")), None)
 
     def _call(self, function: Callable, entry: Entry, signature: Signature, arguments: tuple, named: dict) -> Any:
         """Calls a function of the step, which runs an entry, once all ranks have the same arguments for it."""

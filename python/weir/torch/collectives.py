@@ -33,6 +33,16 @@ class Sharding:
         pieces = zip(*(shard.chunk(self.parts, self.axis) for shard in shards))
         return torch.cat([piece for part in pieces for piece in part], self.axis)
 
+    def distribute(self, shard: torch.Tensor, group: torch.distributed.ProcessGroup) -> torch.Tensor:
+        """Returns a DTensor of the whole on this rank's bytes. Several parts are a dimension of their own, so that each is
+        shared out evenly."""
+        from torch.distributed.tensor import DeviceMesh, DTensor, Shard
+
+        axis = self.axis
+        if self.parts > 1:
+            shard, axis = shard.unflatten(axis, (self.parts, -1)), axis + 1
+        return DTensor.from_local(shard, DeviceMesh.from_group(group, "cpu"), [Shard(axis)], run_check=False)
+
 
 class Collectives:
     """Decompositions of functional collectives into Weir's operators, which have the number of ranks in place of a group.
