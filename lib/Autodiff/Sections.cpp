@@ -168,6 +168,8 @@ void Cutter::giveResults() {
 /// Returns the name of what a collective is given, which says what it does.
 static std::string describe(Operation *op, size_t number) {
   std::string name = "sent." + std::to_string(number) + "." + op->getName().stripDialect().str();
+  if (unsigned along = getAxis(op))
+    name += "@" + std::to_string(along);
   std::optional<APInt> axis;
   if (auto gather = dyn_cast<shard::AllGatherOp>(op))
     axis = gather.getGatherAxis();

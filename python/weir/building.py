@@ -146,7 +146,7 @@ def build_step(
         path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)], folder, dtypes,
         rates=rates, own=list(own), rebuild=call.rebuild, predictor=predictor, check_values=options.check_values,
     )
-    step._sharding, step._num_ranks = exported.sharding, exported.ranks
+    step._sharding, step._num_ranks, step._num_replicas = exported.sharding, exported.ranks, exported.replicas
     entry = step.entries["main.step"]
     if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
                  and tensor.name not in (*names, *rates, "microbatches")]:

@@ -263,7 +263,7 @@ class Step(Compiled):
         self._rates = {name: rate for name, rate in rates.items() if name in taken}
         self._own = own
         self._sharding: Mapping[str, Any] = {}  # of parameters that differ by rank: a Sharding
-        self._num_ranks = 1
+        self._num_ranks = self._num_replicas = 1
         self._rebuild = rebuild
         self._accumulated = 0  # microbatches since the last step
         self._results: dict[str, Array] = {}

@@ -1,7 +1,8 @@
 """Entries in sections: of several ranks each runs a section, then they exchange values, and go on with the next one.
 
 The compiler says by names what crosses (docs/distributed.md): `sent.N.COLLECTIVE` or `sent.N.COLLECTIVE.DIMENSION` is
-given to a collective, whose result is `received.N`; `kept.N` is for later sections of the same rank.
+given to a collective, whose result is `received.N`; `kept.N` is for later sections of the same rank. COLLECTIVE ends
+with @1 if it is along the second axis of a grid of ranks.
 """
 
 import dataclasses
@@ -16,10 +17,12 @@ SENT, RECEIVED, KEPT = "sent.", "received.", "kept."
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """An exchange of a value among ranks: its number in the entry, "all_reduce" and so on, and the dimension that it is along."""
+    """An exchange of a value among ranks: its number in the entry, "all_reduce" and so on, the axis of the grid of ranks,
+    and the dimension of the value that it is along."""
 
     number: int
     kind: str
+    along: int = 0
     axis: int = 0
 
     @property
@@ -31,7 +34,8 @@ class Collective:
 def read_collective(name: str) -> Collective:
     """Returns what a result `sent.*` is for."""
     _, number, kind, *axis = name.split(".")
-    return Collective(int(number), kind, *map(int, axis))
+    kind, _, along = kind.partition("@")
+    return Collective(int(number), kind, int(along or 0), *map(int, axis))
 
 
 def join_sections(entries: Mapping[str, Entry]) -> tuple[dict[str, Entry], dict[str, list[Entry]]]:

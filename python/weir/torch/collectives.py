@@ -33,36 +33,48 @@ class Sharding:
         pieces = zip(*(shard.chunk(self.parts, self.axis) for shard in shards))
         return torch.cat([piece for part in pieces for piece in part], self.axis)
 
+    def distribute(self, shard: torch.Tensor, mesh: "torch.distributed.device_mesh.DeviceMesh") -> torch.Tensor:
+        """Returns a DTensor of the whole on this rank's bytes, which is shared out along the last dimension of the mesh.
+        Several parts are a dimension of their own, so that each is shared out evenly."""
+        from torch.distributed.tensor import DTensor, Replicate, Shard
+
+        axis = self.axis
+        if self.parts > 1:
+            shard, axis = shard.unflatten(axis, (self.parts, -1)), axis + 1
+        return DTensor.from_local(shard, mesh, [*[Replicate()] * (mesh.ndim - 1), Shard(axis)], run_check=False)
+
 
 class Collectives:
-    """Decompositions of functional collectives into Weir's operators, which have the number of ranks in place of a group.
+    """Decompositions of functional collectives into Weir's operators, which have the number of ranks, and the axis of the
+    grid that these are along, in place of a group.
 
     Errors: ExportError for a reduction that is no sum, and for a second group.
     """
 
-    def __init__(self) -> None:
-        self._group = ""
+    def __init__(self, axis: int) -> None:
+        self._group, self._axis = "", axis
 
     def get_table(self) -> dict[torch._ops.OpOverload, Callable]:
         if not torch.distributed.is_available():
             return {}
         functional = torch.ops._c10d_functional
         return {
-            functional.all_reduce.default: lambda x, how, group: torch.ops.weir.all_reduce(x, self._count(group, how)),
+            functional.all_reduce.default: lambda x, how, group: torch.ops.weir.all_reduce(x, *self._find(group, how)),
             functional.all_gather_into_tensor.default:
-                lambda x, ranks, group: torch.ops.weir.all_gather(x, self._count(group)),
+                lambda x, ranks, group: torch.ops.weir.all_gather(x, *self._find(group)),
             functional.reduce_scatter_tensor.default:
-                lambda x, how, ranks, group: torch.ops.weir.reduce_scatter(x, self._count(group, how)),
+                lambda x, how, ranks, group: torch.ops.weir.reduce_scatter(x, *self._find(group, how)),
             functional.wait_tensor.default: lambda x: x.clone(),
         }
 
-    def _count(self, group: str, how: str = "sum") -> int:
+    def _find(self, group: str, how: str = "sum") -> tuple[int, int]:
+        """Returns the number of ranks of a group, and its axis."""
         if how != "sum":
             raise ExportError(f"the module has a collective that computes {how!r}; ranks add, so use \"sum\"")
         if self._group not in ("", group):
             raise ExportError("the module has collectives of two process groups; use one")
         self._group = group
-        return torch.distributed.distributed_c10d._resolve_process_group(group).size()
+        return torch.distributed.distributed_c10d._resolve_process_group(group).size(), self._axis
 
 
 def find_sharding(module: nn.Module | Callable, parameters: Mapping[str, torch.Tensor]) -> dict[str, Sharding]:
@@ -73,14 +85,23 @@ def find_sharding(module: nn.Module | Callable, parameters: Mapping[str, torch.T
     return {name: found[id(value)] for name, value in parameters.items() if id(value) in found}
 
 
-def count_ranks(program: torch.export.ExportedProgram, sharding: Mapping[str, Sharding]) -> int:
-    """Returns the number of ranks that a graph is for, 0 if it is for one process.
+def count_ranks(program: torch.export.ExportedProgram, sharding: Mapping[str, Sharding], replicas: int) -> int:
+    """Returns the number of ranks that share out a graph, 0 if it is for one process.
 
-    Errors: ExportError if parts and collectives are for different numbers.
+    Errors: ExportError if parts and collectives are for different numbers, or there are replicas of one process.
     """
-    counts = {node.args[1] for node in program.graph.nodes if node.target in COLLECTIVES}
+    counts = {node.args[1] for node in program.graph.nodes if node.target in COLLECTIVES and
+              node.args[2] == find_axis(replicas)}
     counts |= {each.ranks for each in sharding.values()}
     if len(counts) > 1:
         raise ExportError(f"parameters and collectives are for {' and '.join(map(str, sorted(counts)))} ranks; use one "
                           "process group")
+    if replicas > 1 and not counts:
+        raise ExportError("the module has no collectives, of which there could be replicas; put ColumnLinear and RowLinear "
+                          "in it, or use weir.distributed.DataParallel")
     return next(iter(counts), 0)
+
+
+def find_axis(replicas: int) -> int:
+    """Returns the axis of the grid along which ranks share out a module: replicas of that are along another before it."""
+    return int(replicas > 1)

@@ -13,7 +13,7 @@ from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
-from weir.torch.collectives import Collectives
+from weir.torch.collectives import Collectives, find_axis
 from weir.torch.gradients import mark_stops
 from weir.torch.operators import Random, uniform
 from weir.torch.places import list_calls, refuse
@@ -25,9 +25,10 @@ CALLED = "called"  # the name of the user's module in the one that is traced
 class Tracing:
     """A call of a module with its loss as one function of tensors, in the order of `export`'s arguments."""
 
-    def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict):
+    def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict,
+                 replicas: int = 1):
         self._module = get_module(module)
-        self._loss, self.targets = loss, targets
+        self._loss, self.targets, self._replicas = loss, targets, replicas
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
         map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))
@@ -89,7 +90,7 @@ class Tracing:
             for part in parts
             for value in part.values()
         ])
-        program = prepare(program)
+        program = prepare(program, self._replicas)
         for spec in program.graph_signature.output_specs:
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 rebound.add(constant[int(spec.target.removeprefix("buffer"))])
@@ -111,15 +112,18 @@ class Tracing:
         if self._loss is not None:
             loss = self._loss(output, *targets.values())
             _check_loss(loss)
+            if self._replicas > 1:
+                loss = torch.ops.weir.all_reduce(loss, self._replicas, 0) / self._replicas
             named = {"loss": loss} | {name: named[name] for name in named if name != "loss"}
         return named
 
 
-def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+def prepare(program: torch.export.ExportedProgram, replicas: int = 1) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | Random().get_table() | Collectives().get_table())
+        program = program.run_decompositions(get_table() | Random().get_table() |
+                                             Collectives(find_axis(replicas)).get_table())
     fold_constants(program)
     return program
 

@@ -102,6 +102,40 @@ func.func @slice_vjp(%x: tensor<8xf32>, %dy: tensor<4xf32> {weir.sharded}) -> te
 
 // -----
 
+// Along each axis of a grid by itself: x differs along the first one, w along the second one. What
+// flows back to either is added along the other, and behind a sum along one it is there.
+// CHECK-LABEL: func @grid_vjp(
+// CHECK-SAME:    %[[X:[a-z0-9]*]]: {{[^,]*}}, %[[W:[a-z0-9]*]]: {{[^,]*}}, %[[G:[a-z0-9]*]]: {{[^,]*}}, %[[DY:[a-z0-9]*]]: {{[^,]*}})
+// CHECK:         %[[S:.*]] = shard.all_reduce %{{.*}} on @ranks grid_axes = [1]
+// CHECK:         %[[DS:.*]] = linalg.generic {{.*}} ins(%[[G]], %[[DY]] :
+// CHECK:         %[[G_PART:.*]] = linalg.generic {{.*}} ins(%[[S]], %[[DY]] :
+// CHECK:         %[[X_PART:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[DS]] :
+// CHECK:         %[[W_PART:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[DS]] :
+// CHECK-DAG:     %[[DX:.*]] = shard.all_reduce %[[X_PART]] on @ranks grid_axes = [1]
+// CHECK-DAG:     %[[DW:.*]] = shard.all_reduce %[[W_PART]] on @ranks grid_axes = [0]
+// CHECK-DAG:     %[[DG:.*]] = shard.all_reduce %[[G_PART]] on @ranks grid_axes = [0]
+// CHECK:         return %[[DX]], %[[DW]], %[[DG]]
+shard.grid @ranks(shape = 2x3)
+func.func private @grid(%x: tensor<4xf32> {weir.sharded = array<i64: 0>}, %w: tensor<4xf32> {weir.sharded = array<i64: 1>},
+                        %g: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %p = linalg.mul ins(%x, %w : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = shard.all_reduce %p on @ranks grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %q = linalg.mul ins(%s, %g : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %y = shard.all_reduce %q on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @grid_vjp(%x: tensor<4xf32> {weir.sharded = array<i64: 0>}, %w: tensor<4xf32> {weir.sharded = array<i64: 1>},
+                    %g: tensor<4xf32>, %dy: tensor<4xf32>)
+    -> (tensor<4xf32> {weir.sharded = array<i64: 0>}, tensor<4xf32> {weir.sharded = array<i64: 1>}, tensor<4xf32>) {
+  %y, %dx, %dw, %dg = autodiff.vjp @grid(%x, %w, %g) seeded [0] (%dy) wanted [0, 1, 2]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %dx, %dw, %dg : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // The twin: where all ranks share everything, nothing is added up.
 // CHECK-LABEL: func @shared_vjp(
 // CHECK-NOT:     shard
