@@ -72,19 +72,60 @@ void weir::autodiff::registerShardRules(DialectRegistry &registry) {
 
 SharedReads::SharedReads(func::FuncOp function, StringRef grid) : function(function), grid(grid) {}
 
+/// Returns the ops that compute from gathered values alone, and give what ranks read beside values
+/// that differ. Each rank may have them for itself, so that the sum of backward is that of the
+/// gathered value: with the gather's own rule each rank then gets its part of it alone.
+static DenseSet<Operation *> findOwn(Block &block, const VaryingValues &varying,
+                                     const DenseSet<Value> &active) {
+  DenseSet<Value> gathered;
+  SmallVector<Operation *> candidates;
+  for (Operation &op : block.without_terminator()) {
+    bool isGather = isa<shard::AllGatherOp>(op);
+    if (!isGather && (isCollective(&op) || varying.areReadBy(&op)))
+      continue;
+    SmallVector<Value> reads;
+    op.walk([&](Operation *inner) {
+      llvm::copy_if(inner->getOperands(), std::back_inserter(reads),
+                    [&](Value value) { return active.contains(value); });
+    });
+    if (!isGather && (reads.empty() || !llvm::all_of(reads, [&](Value value) {
+                        return gathered.contains(value) || value.getParentBlock() != &block;
+                      })))
+      continue;
+    gathered.insert(op.result_begin(), op.result_end());
+    if (!isGather)
+      candidates.push_back(&op);
+  }
+  DenseSet<Operation *> own;
+  for (Operation *op : llvm::reverse(candidates)) {
+    bool areAllOwn = !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+      Operation *reader = block.findAncestorOpInBlock(*user);
+      bool isOp = reader != block.getTerminator() && !isCollective(reader);
+      return isOp && (varying.areReadBy(reader) || own.contains(reader));
+    });
+    if (areAllOwn)
+      own.insert(op);
+  }
+  return own;
+}
+
 LogicalResult SharedReads::mark(DenseSet<Value> &active) {
   VaryingValues varying(function);
   Block &block = function.getBody().front();
+  DenseSet<Operation *> ownOps = findOwn(block, varying, active);
+  auto isOwn = [&](Value value) {
+    return varying.contains(value) || ownOps.contains(value.getDefiningOp());
+  };
   DenseMap<Value, Value> handed;
   OpBuilder builder(function.getContext());
   LogicalResult result = success();
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    if (isCollective(&op) || !varying.areReadBy(&op))
+    if (isCollective(&op) || !(varying.areReadBy(&op) || ownOps.contains(&op)))
       continue;
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands()) {
         Value value = operand.get();
-        if (value.getParentBlock() != &block || !active.contains(value) || varying.contains(value))
+        if (value.getParentBlock() != &block || !active.contains(value) || isOwn(value))
           continue;
         if (!isa<RankedTensorType>(value.getType())) {
           result = op.emitOpError("reads a number that all ranks share beside values that differ "

@@ -19,6 +19,11 @@ bool weir::isShardedResult(func::FuncOp function, unsigned index) {
   return bool(function.getResultAttr(index, shardedAttrName));
 }
 
+StringRef weir::getUnit(func::FuncOp function, unsigned index) {
+  auto unit = function.getArgAttrOfType<StringAttr>(index, shardedAttrName);
+  return unit ? unit.getValue() : "";
+}
+
 bool weir::isCollective(Operation *op) {
   return isa<shard::AllReduceOp, shard::AllGatherOp, shard::ReduceScatterOp, shard::AllSliceOp>(op);
 }

@@ -164,8 +164,13 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       if (!kind || !llvm::is_contained({"input", "target", "param", "state"}, kind))
         fail(function) << "argument " << index << " is of kind " << value
                        << "; kinds are input, target, param and state";
-    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName ||
-               name == shardedAttrName) {
+    } else if (name == shardedAttrName) {
+      auto unit = dyn_cast<StringAttr>(value);
+      if (!isa<UnitAttr>(value) && (!unit || unit.empty()))
+        fail(function) << "argument " << index << " has " << name << " = " << value
+                       << "; its value is the name of a unit, gathered together: write " << name
+                       << " = \"blocks.0\", or " << name << " alone";
+    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName) {
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value
                        << "; it has no value: write " << name << " alone, or leave it out";

@@ -13,12 +13,17 @@
 
 namespace weir {
 
-/// Of an argument or a result: each rank has a value of its own, unit.
+/// Of an argument or a result: each rank has a value of its own. Without a value; or, of an
+/// argument, the name of a unit: arguments that are gathered together, just before ops that read
+/// them, and again where ops of another unit come between.
 inline constexpr llvm::StringLiteral shardedAttrName = "weir.sharded";
 
 /// Whether an argument, or a result, of `function` has the attribute.
 bool isShardedArgument(mlir::func::FuncOp function, unsigned index);
 bool isShardedResult(mlir::func::FuncOp function, unsigned index);
+
+/// Returns the unit of an argument of `function`, "" if it is in none.
+llvm::StringRef getUnit(mlir::func::FuncOp function, unsigned index);
 
 /// Whether `op` is a collective that graphs have: `shard.all_reduce`, `all_gather`,
 /// `reduce_scatter` or `all_slice`.

@@ -2,7 +2,7 @@
 
 // The twin of all cases.
 shard.grid @ranks(shape = 2)
-func.func @fine(%x: tensor<4xf32> {weir.sharded}, %s: tensor<8xf32>)
+func.func @fine(%x: tensor<4xf32> {weir.sharded = "blocks.0"}, %s: tensor<8xf32>)
     -> (tensor<8xf32>, tensor<4xf32>, tensor<2xf32> {weir.sharded}) {
   %a = shard.all_gather %x on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
   %b = shard.all_reduce %x on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
@@ -97,7 +97,7 @@ func.func @loop(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharde
 
 // -----
 
-// expected-error @below {{argument 0 has weir.sharded = true; it has no value: write weir.sharded alone, or leave it out}}
+// expected-error @below {{argument 0 has weir.sharded = true; its value is the name of a unit, gathered together: write weir.sharded = "blocks.0", or weir.sharded alone}}
 // expected-error @below {{result 0 has weir.sharded = true; it has no value: write weir.sharded alone, or leave it out}}
 func.func @attributes(%x: tensor<4xf32> {weir.sharded = true}) -> (tensor<4xf32> {weir.sharded = true}) {
   return %x : tensor<4xf32>
