@@ -33,8 +33,7 @@ using Units = llvm::SmallSetVector<StringRef, 2>;
 
 class Placer {
 public:
-  explicit Placer(func::FuncOp function)
-      : function(function), block(function.getBody().front()) {}
+  explicit Placer(func::FuncOp function) : function(function), block(function.getBody().front()) {}
   FailureOr<Placement> run();
 
 private:
@@ -89,8 +88,8 @@ bool Placer::keepsGathered(Operation &op) const {
 bool Placer::isRepeated(Operation &op) {
   if (isCollective(&op))
     return false;
-  bool isConstant = llvm::all_of(listReads(block, &op),
-                                 [&](Value value) { return constants.contains(value); });
+  bool isConstant =
+      llvm::all_of(listReads(block, &op), [&](Value value) { return constants.contains(value); });
   if (isConstant)
     constants.insert(op.result_begin(), op.result_end());
   bool fromGathered = keepsGathered(op);
@@ -179,7 +178,7 @@ void Placer::delay() {
     for (Operation *user : op.getUsers()) {
       Operation *reader = block.findAncestorOpInBlock(*user);
       bool isLast = reader == block.getTerminator();
-      first = std::min(first, isLast                            ? own
+      first = std::min(first, isLast                             ? own
                               : placed.repeated.contains(reader) ? earliest.lookup(reader)
                                                                  : placed.owner.lookup(reader));
     }

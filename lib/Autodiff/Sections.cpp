@@ -51,6 +51,7 @@ private:
   void sendAll();
   void giveResults();
   void keepAll();
+  void takeGathered();
   void give(size_t index, Value value, const Twine &name);
   void donate();
   void build(size_t index);
@@ -160,6 +161,19 @@ void Cutter::keepAll() {
     }
 }
 
+/// Lets the first section that reads a gathered argument take it, too, if no other does: so the
+/// function still has it.
+void Cutter::takeGathered() {
+  for (Operation *fetch : placed.fetches) {
+    Value argument = fetch->getOperand(0), gathered = fetch->getResult(0);
+    if (findLastReader(argument))
+      continue;
+    auto reads = [&](const Section &section) { return section.taken.contains(gathered); };
+    if (auto first = llvm::find_if(sections, reads); first != sections.end())
+      first->taken.insert(argument);
+  }
+}
+
 /// The last section that takes a value may have its bytes.
 void Cutter::donate() {
   for (size_t index = 0; index < sections.size(); ++index)
@@ -244,6 +258,7 @@ LogicalResult Cutter::run() {
   sendAll();
   giveResults();
   keepAll();
+  takeGathered();
   donate();
   SymbolTable symbols(whole->getParentOfType<ModuleOp>());
   for (size_t index = 0; index < sections.size(); ++index)

@@ -52,6 +52,7 @@ class Exported:
     dtypes: dict[str, numpy.dtype] = dataclasses.field(default_factory=dict)  # unsigned ones, of arguments and results
     sharding: dict[str, Any] = dataclasses.field(default_factory=dict)  # how parameters differ by rank, of those that do
     ranks: int = 1  # that the graph is for
+    private: Collection[str] = ()  # other arguments that differ by rank: batches, buffers, the seed
 
     def save(
         self,
@@ -106,9 +107,13 @@ def check_names(arguments: Sequence[Argument]) -> None:
 
 def set_attributes(
     lowered: ir.Module, arguments: Sequence[Argument], results: Sequence[str], frozen: Collection[str] = (),
-    sharded: Collection[str] = (),
+    sharded: Mapping[str, str] | None = None,
+    differing: Collection[str] = (),
 ) -> None:
-    """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know."""
+    """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know.
+
+    `sharded`: arguments that differ by rank, each with its unit, "" if it is in none; `differing`: results that do.
+    """
     [function] = lowered.body.operations
 
     def attributes(**values: str) -> dict[str, ir.Attribute]:
@@ -117,16 +122,19 @@ def set_attributes(
     with lowered.context as context:
         context.allow_unregistered_dialects = True
         donate, freeze, shard = ({f"weir.{name}": ir.UnitAttr.get()} for name in ("donate", "frozen", "sharded"))
+        units = sharded or {}
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([
             ir.DictAttr.get(
                 attributes(name=argument.name, kind=argument.kind)
                 | (donate if argument.donated else {})
                 | (freeze if argument.name in frozen else {})
-                | (shard if argument.name in sharded else {})
+                | ({} if argument.name not in units else
+                   attributes(sharded=units[argument.name]) if units[argument.name] else shard)
             )
             for argument in arguments
         ])
-        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes(name=n)) for n in results])
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([
+            ir.DictAttr.get(attributes(name=name) | (shard if name in differing else {})) for name in results])
 
 
 def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[str]) -> None:

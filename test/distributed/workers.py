@@ -14,6 +14,7 @@ import torch.distributed as dist
 import models
 import weir
 import weir.distributed
+from sharded import accumulated, broken, checkpointed_parts, fully_sharded, refuse_parts  # noqa: F401
 from weir.distributed.groups import hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
 from torch.distributed import _functional_collectives as functional_collectives

@@ -85,6 +85,8 @@ class TensorParallel:
     Each rank makes the same `weir.compile_step` of its part of the module, and calls this instead. One thread may call it.
     """
 
+    _has_own_batches = False  # whether arguments of a call differ by rank
+
     def __init__(self, step: Step, group: dist.ProcessGroup | None = None):
         """Checks that all ranks have the same step, and the same values of what they share.
 
@@ -164,6 +166,8 @@ class TensorParallel:
         step = self._step
         if not self._execution.sections:
             return "the step has no collectives; put ColumnLinear and RowLinear in its module"
+        if step._private and not self._has_own_batches:
+            return "the step's ranks have batches of their own; call it by FullySharded"
         if step._num_ranks != self._ranks.size:
             return f"the step is for {step._num_ranks} ranks, and the group has {self._ranks.size}"
         if step._check_values:
@@ -186,7 +190,7 @@ class TensorParallel:
             own = {name: value for name, value in (step._evaluate(dict(rates)) | {"microbatches": 1.0}).items()
                    if name in taken}
             problem = step._find_mismatch(entry, bound | own)
-            for name, value in sorted((bound | own).items()):
+            for name, value in sorted((own if self._has_own_batches else bound | own).items()):
                 digest.update(name.encode() + numpy.ascontiguousarray(to_host(value)).tobytes())
         except (Error, TypeError, ValueError) as error:
             problem = str(error)

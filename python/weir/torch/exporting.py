@@ -65,12 +65,16 @@ def export(
     arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
                  for argument in arguments]
     sharding = find_sharding(module, tracing.parameters)
-    set_attributes(lowered, arguments, results, frozen, sharding)
+    private = [argument.name for argument in arguments
+               if tracing.is_data_parallel and argument.name not in tracing.parameters and argument.name != STEP]
+    units = {name: each.unit for name, each in sharding.items()} | dict.fromkeys(private, "")
+    differing = [name for name in results if tracing.is_data_parallel and name not in ("loss", STEP)]
+    set_attributes(lowered, arguments, results, frozen, units, differing)
     ranks = count_ranks(program, sharding)
     if ranks:
         add_grid(lowered, ranks)
     return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1)
+                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1, private=private)
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:

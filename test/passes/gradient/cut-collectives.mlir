@@ -166,3 +166,26 @@ func.func @together(%x: tensor<16xf32> {weir.name = "x", weir.sharded},
   %y = linalg.mul ins(%h, %vg : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
   return %y : tensor<16xf32>
 }
+
+// -----
+
+// An argument that is only gathered stays an argument, of the first section that reads it.
+// CHECK-LABEL: func @gathered.section.0(
+// CHECK-SAME:    {weir.name = "x"}, %{{[a-z0-9]*}}: tensor<8xf32> {weir.name = "u"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
+// CHECK-LABEL: func @gathered.section.1(
+// CHECK-SAME:    {weir.name = "v"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.donate, weir.name = "kept.0"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.v"})
+// CHECK-LABEL: func @gathered.section.2(
+// CHECK-SAME:    %{{[a-z0-9]*}}: tensor<16xf32> {weir.donate, weir.name = "kept.1"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
+shard.grid @ranks(shape = 2)
+func.func @gathered(%x: tensor<16xf32> {weir.name = "x", weir.sharded},
+                    %u: tensor<8xf32> {weir.name = "u", weir.sharded = "first"},
+                    %v: tensor<8xf32> {weir.name = "v", weir.sharded = "second"})
+    -> (tensor<16xf32> {weir.name = "y", weir.sharded}) {
+  %e = tensor.empty() : tensor<16xf32>
+  %ug = shard.all_gather %u on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %vg = shard.all_gather %v on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %a = linalg.mul ins(%x, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %b = linalg.mul ins(%a, %vg : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %y = linalg.mul ins(%b, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}
