@@ -137,7 +137,7 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
     if (Attribute sharded = function.getResultAttr(index, shardedAttrName); sharded && !one)
       entry.setArgAttr(own + position, shardedAttrName, sharded);
   for (auto [position, index] : llvm::enumerate(wanted))
-    if (Attribute sharded = function.getArgAttr(index, shardedAttrName))
+    if (Attribute sharded = getSharding(function, index))
       entry.setResultAttr(function.getNumResults() + position, shardedAttrName, sharded);
   return entry;
 }

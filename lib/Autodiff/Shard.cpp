@@ -82,20 +82,60 @@ Value weir::autodiff::addAlong(OpBuilder &builder, Location loc, Value part, Str
 
 SharedReads::SharedReads(func::FuncOp function, StringRef grid) : function(function), grid(grid) {}
 
+/// Returns the ops that compute from gathered values alone, and the axes along which all ops that
+/// read their results also read values that differ. Each rank along these may have them for itself,
+/// so that the sum of backward is that of the gathered value: with the gather's own rule each rank
+/// then gets its part of it alone.
+static DenseMap<Operation *, GridAxes> findOwn(Block &block, const VaryingValues &varying,
+                                               const DenseSet<Value> &active) {
+  DenseSet<Value> gathered;
+  SmallVector<Operation *> candidates;
+  for (Operation &op : block.without_terminator()) {
+    bool isGather = isa<shard::AllGatherOp>(op);
+    if (!isGather && (isCollective(&op) || varying.getAxesReadBy(&op)))
+      continue;
+    SmallVector<Value> reads;
+    op.walk([&](Operation *inner) {
+      llvm::copy_if(inner->getOperands(), std::back_inserter(reads),
+                    [&](Value value) { return active.contains(value); });
+    });
+    if (!isGather && (reads.empty() || !llvm::all_of(reads, [&](Value value) {
+                        return gathered.contains(value) || value.getParentBlock() != &block;
+                      })))
+      continue;
+    gathered.insert(op.result_begin(), op.result_end());
+    if (!isGather)
+      candidates.push_back(&op);
+  }
+  DenseMap<Operation *, GridAxes> own;
+  for (Operation *op : llvm::reverse(candidates)) {
+    GridAxes axes = op->use_empty() ? 0 : ~GridAxes(0);
+    for (Operation *user : op->getUsers()) {
+      Operation *reader = block.findAncestorOpInBlock(*user);
+      bool isOp = reader != block.getTerminator() && !isCollective(reader);
+      axes &= isOp ? varying.getAxesReadBy(reader) | own.lookup(reader) : 0;
+    }
+    if (axes)
+      own[op] = axes;
+  }
+  return own;
+}
+
 LogicalResult SharedReads::mark(DenseSet<Value> &active) {
   VaryingValues varying(function);
   Block &block = function.getBody().front();
+  DenseMap<Operation *, GridAxes> ownAxes = findOwn(block, varying, active);
   DenseMap<std::pair<Value, GridAxes>, Value> handed;
   OpBuilder builder(function.getContext());
   LogicalResult result = success();
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    GridAxes axes = varying.getAxesReadBy(&op);
+    GridAxes axes = varying.getAxesReadBy(&op) | ownAxes.lookup(&op);
     if (isCollective(&op) || !axes)
       continue;
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands()) {
         Value value = operand.get();
-        GridAxes missing = axes & ~varying.getAxes(value);
+        GridAxes missing = axes & ~(varying.getAxes(value) | ownAxes.lookup(value.getDefiningOp()));
         if (value.getParentBlock() != &block || !active.contains(value) || !missing)
           continue;
         if (!isa<RankedTensorType>(value.getType())) {

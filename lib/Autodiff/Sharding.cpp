@@ -47,6 +47,16 @@ FailureOr<shard::GridOp> weir::findGrid(func::FuncOp function) {
                                 << "there are";
 }
 
+Attribute weir::getSharding(func::FuncOp function, unsigned index) {
+  Attribute sharded = function.getArgAttr(index, shardedAttrName);
+  return isa_and_nonnull<StringAttr>(sharded) ? UnitAttr::get(function.getContext()) : sharded;
+}
+
+StringRef weir::getUnit(func::FuncOp function, unsigned index) {
+  auto unit = function.getArgAttrOfType<StringAttr>(index, shardedAttrName);
+  return unit ? unit.getValue() : "";
+}
+
 bool weir::isCollective(Operation *op) {
   return isa<shard::AllReduceOp, shard::AllGatherOp, shard::ReduceScatterOp, shard::AllSliceOp>(op);
 }

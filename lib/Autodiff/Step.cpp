@@ -74,7 +74,7 @@ Value Step::addParameterState(const Parameter &parameter, const Twine &suffix, T
   if (options.offloadsState)
     entry.setArgAttr(index, schedule::memoryAttrName, builder.getStringAttr("host"));
   unsigned own = cast<BlockArgument>(parameter.value).getArgNumber();
-  if (Attribute sharded = entry.getArgAttr(own, shardedAttrName))
+  if (Attribute sharded = getSharding(entry, own))
     entry.setArgAttr(index, shardedAttrName, sharded);
   return state;
 }
@@ -549,7 +549,7 @@ void Step::replaceResults() {
     results.push_back(updated);
     NamedAttrList own;
     own.set(schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)));
-    if (Attribute sharded = entry.getArgAttr(index, shardedAttrName))
+    if (Attribute sharded = getSharding(entry, index))
       own.set(shardedAttrName, sharded);
     attributes.push_back(own.getDictionary(entry.getContext()));
   }

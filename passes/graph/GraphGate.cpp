@@ -44,6 +44,7 @@ private:
   void verifyNames(func::FuncOp function);
   void verifyInitial(func::FuncOp function, unsigned index, Attribute value);
   void verifyMemory(func::FuncOp function, unsigned index, Attribute value);
+  void verifySharding(func::FuncOp function, unsigned index, Attribute value);
   void verifyArgumentAttributes(func::FuncOp function, unsigned index);
   void verifyResultAttributes(func::FuncOp function, unsigned index);
   /// Reports unless `type` is a tensor that later levels can store.
@@ -155,15 +156,33 @@ void GraphGate::verifyMemory(func::FuncOp function, unsigned index, Attribute va
                    << " = \"host\", which only donated arguments of kind state have";
 }
 
+/// Returns the number of axes of the module's grid, 0 if there is none.
+static int64_t countAxes(func::FuncOp function) {
+  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+  return grids.empty() ? 0 : (*grids.begin()).getShape().size();
+}
+
 /// Whether `attribute` is unit, or lists axes of the module's grid.
 static bool isSharding(func::FuncOp function, Attribute attribute) {
   auto axes = dyn_cast<DenseI64ArrayAttr>(attribute);
-  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
-  if (!axes || grids.empty())
+  if (!axes)
     return isa<UnitAttr>(attribute);
-  int64_t count = (*grids.begin()).getShape().size();
+  int64_t count = countAxes(function);
   return !axes.empty() &&
          llvm::all_of(axes.asArrayRef(), [&](int64_t axis) { return axis >= 0 && axis < count; });
+}
+
+/// Verifies how an argument differs by rank.
+void GraphGate::verifySharding(func::FuncOp function, unsigned index, Attribute value) {
+  auto unit = dyn_cast<StringAttr>(value);
+  if (unit && !unit.empty() && countAxes(function) > 1)
+    fail(function) << "argument " << index << " is of the unit " << unit
+                   << ", which is gathered along the one axis of a grid, and the grid has two; "
+                   << "write axes in its place, as array<i64: 0>";
+  else if (unit ? unit.empty() : !isSharding(function, value))
+    fail(function) << "argument " << index << " has " << shardedAttrName << " = " << value
+                   << "; write it alone, or with axes of the grid, as array<i64: 0>, or with the "
+                   << "name of a unit, as \"blocks.0\"";
 }
 
 void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) {
@@ -176,9 +195,7 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
         fail(function) << "argument " << index << " is of kind " << value
                        << "; kinds are input, target, param and state";
     } else if (name == shardedAttrName) {
-      if (!isSharding(function, value))
-        fail(function) << "argument " << index << " has " << name << " = " << value
-                       << "; write it alone, or with axes of the grid, as array<i64: 0>";
+      verifySharding(function, index, value);
     } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName) {
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value

@@ -204,8 +204,10 @@ def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     """Returns a function from results by name to the nested values that the module returns."""
+    output = exported.output  # alone: a graph has the values of all parameters
+
     def rebuild(results: dict[str, Array], given: Any) -> Any:
-        return map_leaves(exported.output, lambda place, leaf: like(results[leaf.name], given),
+        return map_leaves(output, lambda place, leaf: like(results[leaf.name], given),
                           lambda value: isinstance(value, Result))
 
     return rebuild

@@ -51,8 +51,9 @@ class Exported:
     output: Any  # as the module gave it, the names of results in place of tensors
     dtypes: dict[str, numpy.dtype] = dataclasses.field(default_factory=dict)  # unsigned ones, of arguments and results
     sharding: dict[str, Any] = dataclasses.field(default_factory=dict)  # how parameters differ by rank, of those that do
-    ranks: int = 1  # that share the graph out
+    ranks: int = 1  # that the graph is for; of several replicas those of one
     replicas: int = 1  # of these ranks
+    private: Collection[str] = ()  # other arguments that differ by rank: batches, buffers, the seed
 
     def save(
         self,
@@ -107,11 +108,13 @@ def check_names(arguments: Sequence[Argument]) -> None:
 
 def set_attributes(
     lowered: ir.Module, arguments: Sequence[Argument], results: Sequence[str], frozen: Collection[str] = (),
-    sharded: Mapping[str, Sequence[int]] | None = None,
+    sharded: Mapping[str, Sequence[int] | str] | None = None,
+    differing: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
     """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know.
 
-    `sharded`: the axes of the grid along which arguments and results differ, by name, of those that do.
+    `sharded`: of arguments that differ by rank the axes of the grid along which they do, or their unit; `differing`: the
+               axes of results that differ.
     """
     [function] = lowered.body.operations
 
@@ -121,17 +124,23 @@ def set_attributes(
     with lowered.context as context:
         context.allow_unregistered_dialects = True
         donate, freeze = ({f"weir.{name}": ir.UnitAttr.get()} for name in ("donate", "frozen"))
-        shard = {name: {"weir.sharded": ir.DenseI64ArrayAttr.get(axes)} for name, axes in (sharded or {}).items()}
+
+        def shard(how: Sequence[int] | str | None) -> dict[str, ir.Attribute]:
+            if not how:
+                return {}
+            return attributes(sharded=how) if isinstance(how, str) else {"weir.sharded": ir.DenseI64ArrayAttr.get(how)}
+
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([
             ir.DictAttr.get(
                 attributes(name=argument.name, kind=argument.kind)
                 | (donate if argument.donated else {})
                 | (freeze if argument.name in frozen else {})
-                | shard.get(argument.name, {})
+                | shard((sharded or {}).get(argument.name))
             )
             for argument in arguments
         ])
-        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes(name=n) | shard.get(n, {})) for n in results])
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([
+            ir.DictAttr.get(attributes(name=name) | shard((differing or {}).get(name))) for name in results])
 
 
 def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[str]) -> None:

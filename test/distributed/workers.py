@@ -16,6 +16,7 @@ import torch.distributed.checkpoint as dcp
 import models
 import weir
 import weir.distributed
+from sharded import CLIPPED, accumulated, broken, checkpointed_parts, fully_sharded, refuse_parts, skipped_parts  # noqa: F401
 from weir.distributed import folders
 from weir.distributed.groups import hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
@@ -236,9 +237,6 @@ def train_parts(parallel, steps, replica=0):
 def hash_shared(parallel):
     shared = [key for key in parallel.step._execution.held if not parallel._find_part(key)]
     return hash_tensors(map(torch.from_numpy, parallel.step._execution.read(shared).values()))
-
-
-CLIPPED = {"clip_norm": 0.1, "loss_scale": True}
 
 
 def tensor_parallel(steps):

@@ -8,13 +8,14 @@ RANKS = 3
 GRID = (2, 3)
 
 # Every collective, and every way in which a value that all ranks share meets one that differs: x is read whole and in
-# slices, w twice, g by one rank and by all.
+# slices, w twice, g by one rank and by all. n is gathered, and read by one rank and by all.
 TEXT = """
 shard.grid @ranks(shape = 3)
 func.func @f(%x: tensor<6x4xf64> {weir.name = "x"},
              %w: tensor<4x2xf64> {weir.name = "w", weir.sharded},
              %v: tensor<2x4xf64> {weir.name = "v", weir.sharded},
-             %g: tensor<4xf64> {weir.name = "g"}) -> (tensor<6x4xf64> {weir.name = "y"}) {
+             %g: tensor<4xf64> {weir.name = "g"},
+             %n: tensor<2xf64> {weir.name = "n", weir.sharded = "unit"}) -> (tensor<6x4xf64> {weir.name = "y"}) {
   %zero = arith.constant 0.0 : f64
   %e2 = tensor.empty() : tensor<6x2xf64>
   %e4 = tensor.empty() : tensor<6x4xf64>
@@ -23,7 +24,17 @@ func.func @f(%x: tensor<6x4xf64> {weir.name = "x"},
   %z4 = linalg.fill ins(%zero : f64) outs(%e4 : tensor<6x4xf64>) -> tensor<6x4xf64>
   %h = linalg.matmul ins(%x, %w : tensor<6x4xf64>, tensor<4x2xf64>) outs(%z2 : tensor<6x2xf64>) -> tensor<6x2xf64>
   %t = linalg.tanh ins(%h : tensor<6x2xf64>) outs(%e2 : tensor<6x2xf64>) -> tensor<6x2xf64>
-  %p = linalg.matmul ins(%t, %v : tensor<6x2xf64>, tensor<2x4xf64>) outs(%z4 : tensor<6x4xf64>) -> tensor<6x4xf64>
+  %row = shard.all_gather %n on @ranks grid_axes = [0] gather_axis = 0 : tensor<2xf64> -> tensor<6xf64>
+  %column = tensor.expand_shape %row [[0, 1]] output_shape [6, 1] : tensor<6xf64> into tensor<6x1xf64>
+  %i = linalg.matmul ins(%t, %v : tensor<6x2xf64>, tensor<2x4xf64>) outs(%z4 : tensor<6x4xf64>) -> tensor<6x4xf64>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>,
+                                        affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%i, %column : tensor<6x4xf64>, tensor<6x1xf64>) outs(%e4 : tensor<6x4xf64>) {
+  ^bb0(%a: f64, %b: f64, %out: f64):
+    %1 = arith.mulf %a, %b : f64
+    linalg.yield %1 : f64
+  } -> tensor<6x4xf64>
   %s = shard.reduce_scatter %p on @ranks grid_axes = [0] scatter_axis = 0 : tensor<6x4xf64> -> tensor<2x4xf64>
   %own = shard.all_slice %x on @ranks grid_axes = [0] slice_axis = 0 : tensor<6x4xf64> -> tensor<2x4xf64>
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
@@ -40,13 +51,16 @@ func.func @f(%x: tensor<6x4xf64> {weir.name = "x"},
   %q = linalg.matmul ins(%k, %v : tensor<6x2xf64>, tensor<2x4xf64>) outs(%z4 : tensor<6x4xf64>) -> tensor<6x4xf64>
   %sum = shard.all_reduce %q on @ranks grid_axes = [0] : tensor<6x4xf64> -> tensor<6x4xf64>
   %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
-                                        affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                                        affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>,
+                                        affine_map<(i, j) -> (i, j)>],
                        iterator_types = ["parallel", "parallel"]}
-      ins(%sum, %x, %g : tensor<6x4xf64>, tensor<6x4xf64>, tensor<4xf64>) outs(%e4 : tensor<6x4xf64>) {
-  ^bb0(%a: f64, %b: f64, %c: f64, %out: f64):
+      ins(%sum, %x, %g, %row : tensor<6x4xf64>, tensor<6x4xf64>, tensor<4xf64>, tensor<6xf64>)
+      outs(%e4 : tensor<6x4xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64, %d: f64, %out: f64):
     %1 = arith.mulf %b, %c : f64
-    %2 = arith.addf %a, %1 : f64
-    linalg.yield %2 : f64
+    %2 = arith.mulf %1, %d : f64
+    %3 = arith.addf %a, %2 : f64
+    linalg.yield %3 : f64
   } -> tensor<6x4xf64>
   return %y : tensor<6x4xf64>
 }
@@ -85,10 +99,11 @@ func.func @f(%x: tensor<6x4xf64> {weir.name = "x", weir.sharded = array<i64: 0>}
 """
 
 
-def compute(x, w, v, g):
-    """The graph, with w and v of all ranks."""
-    products = sum(numpy.tanh(x @ a) @ b for a, b in zip(w, v))
-    return sum(products * x * g @ a @ b for a, b in zip(w, v)) + x * g
+def compute(x, w, v, g, n):
+    """The graph, with w, v and n of all ranks."""
+    rows = n.reshape(-1, 1)
+    products = sum(numpy.tanh(x @ a) @ b * rows for a, b in zip(w, v))
+    return sum(products * x * g @ a @ b for a, b in zip(w, v)) + x * g * rows
 
 
 def compute_grid(x, w, v, g):
@@ -136,6 +151,11 @@ class Ranks:
     def run(self, known, exchange=exchange, device="reference"):
         """Returns the results of each rank for the arguments of each."""
         for entry in self.entries:
+            for name in (tensor["name"] for tensor in entry["arguments"]):
+                if name.startswith("gathered."):
+                    _, axis, own = name.split(".")
+                    for values, value in zip(known, exchange("all_gather", int(axis), [each[own] for each in known])):
+                        values[name] = value
             made = [self.run_one(entry, values, device) for values in known]
             for values, results in zip(known, made):
                 values |= results
@@ -166,9 +186,9 @@ class Ranks:
 def case():
     random = numpy.random.default_rng(3)
     values = {name: random.standard_normal(shape) for name, shape in
-              {"x": (6, 4), "w": (RANKS, 4, 2), "v": (RANKS, 2, 4), "g": (4,)}.items()}
+              {"x": (6, 4), "w": (RANKS, 4, 2), "v": (RANKS, 2, 4), "g": (4,), "n": (RANKS, 2)}.items()}
     cotangent = random.standard_normal((6, 4))
-    known = [values | {"w": values["w"][rank], "v": values["v"][rank], "cotangent.y": cotangent}
+    known = [values | {name: values[name][rank] for name in "wvn"} | {"cotangent.y": cotangent}
              for rank in range(RANKS)]
     return values, cotangent, known
 
@@ -178,7 +198,7 @@ def measure(made, expected):
     errors = {}
     for name, gradient in expected.items():
         for rank in range(RANKS):
-            wanted = gradient[rank] if name in "wv" else gradient
+            wanted = gradient[rank] if name in "wvn" else gradient
             errors[name, rank] = numpy.abs(made[rank][f"grad.{name}"] - wanted).max() / numpy.abs(gradient).max()
     return max(errors.values())
 

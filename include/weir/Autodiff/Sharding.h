@@ -15,8 +15,10 @@
 
 namespace weir {
 
-/// Of an argument or a result: each rank has a value of its own. Unit, or an array of the axes of
-/// the grid along which values differ, as array<i64: 0>.
+/// Of an argument or a result: each rank has a value of its own. Unit; or an array of the axes of
+/// the grid along which values differ, as array<i64: 0>; or, of an argument where the grid has one
+/// axis, the name of a unit: arguments that are gathered together, just before ops that read them,
+/// and again where ops of another unit come between.
 inline constexpr llvm::StringLiteral shardedAttrName = "weir.sharded";
 
 /// Axes of a grid, a bit for each.
@@ -32,6 +34,13 @@ unsigned getAxis(mlir::Operation *collective);
 /// Returns the grid of the module of `function`, which has an argument with `weir.sharded`.
 /// Errors: a diagnostic if there is none.
 mlir::FailureOr<mlir::shard::GridOp> findGrid(mlir::func::FuncOp function);
+
+/// Returns `weir.sharded` of a value that differs as an argument of `function` does, and is in no
+/// unit; null if the argument is the same on all ranks.
+mlir::Attribute getSharding(mlir::func::FuncOp function, unsigned index);
+
+/// Returns the unit of an argument of `function`, "" if it is in none.
+llvm::StringRef getUnit(mlir::func::FuncOp function, unsigned index);
 
 /// Whether `op` is a collective that graphs have: `shard.all_reduce`, `all_gather`,
 /// `reduce_scatter` or `all_slice`.

@@ -6,7 +6,7 @@ A graph with collectives is compiled to sections, which run one after the other 
 import hashlib
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy
@@ -24,7 +24,7 @@ from weir.distributed.reductions import RankOrder
 from weir.programs import Signature, Step
 from weir.runtime import Entry, Error, to_host
 from weir.sections import Collective, read_collective
-from weir.torch.collectives import SHARDING, Sharding
+from weir.torch.collectives import SHARDING, Flat, Sharding
 
 NARROW = (torch.float16, torch.bfloat16)  # added in f32
 
@@ -89,6 +89,8 @@ class TensorParallel:
     Each rank makes the same `weir.compile_step` of its part of the module, and calls this instead. One thread may call it.
     """
 
+    _has_own_batches = False  # whether arguments of a call differ by rank
+
     def __init__(self, step: Step, group: dist.ProcessGroup | DeviceMesh | None = None):
         """Checks that all ranks have the same step, and the same values of what they share.
 
@@ -113,10 +115,11 @@ class TensorParallel:
         self._ranks.agree(self._find_problem(), "comparing the ranks")
         self._ranks.require_same([step._path.read_bytes()], "artifacts", "compile one module with the same options, for "
                                  "processors or GPUs of one kind")
-        shared = [name for name in self._execution.held if not self._find_part(name)]
+        shared = [name for name in self._execution.held if not self._is_part(name)]
         self._ranks.require_same([*shared, self._hash(shared)], "values of what all share",
                                  "seed them alike, or load one checkpoint")
-        self._compare_replicas([name for name in self._execution.held if name not in shared])
+        if len(self._axes) > 1:
+            self._compare_replicas([name for name in self._execution.held if name not in shared])
         self._execution.exchange = self._exchange
 
     @property
@@ -160,7 +163,7 @@ class TensorParallel:
         for name, value in values.items():
             if sharding := self._find_sharding(name):
                 with self._ranks.guard(f"gathering {name}"):
-                    values[name] = sharding.join(_gather(self._axes[-1], value))
+                    values[name] = sharding.join(gather(self._axes[-1], value))
         return values
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
@@ -181,7 +184,7 @@ class TensorParallel:
         Errors: OSError; weir.Error, on every rank, if one cannot write; FaultError if a rank is lost.
         """
         self._step._check_steps()
-        values = {name: self._distribute(name, _to_tensor(value)) for name, value in self._execution.read().items()}
+        values = {name: self._distribute(name, to_tensor(value)) for name, value in self._execution.read().items()}
         return folders.save(self._ranks, pathlib.Path(folder), values,
                             {"steps": self._step.steps, "accumulated": self._step._accumulated})
 
@@ -190,12 +193,12 @@ class TensorParallel:
 
         Errors: weir.CheckpointError, on every rank, if it belongs to another step; FaultError if a rank is lost.
         """
-        own = {name: _to_tensor(numpy.empty(tensor.shape, tensor.dtype)) for name, tensor in self._execution.held.items()}
+        own = {name: to_tensor(numpy.empty(tensor.shape, tensor.dtype)) for name, tensor in self._execution.held.items()}
         found = folders.load(self._ranks, pathlib.Path(folder),
                              lambda _: {name: self._distribute(name, value) for name, value in own.items()})
         if found is None:
             return 0
-        self._execution.hold({name: value.numpy() for name, value in own.items()})
+        self._execution.hold({name: value.numpy().view(self._execution.held[name].dtype) for name, value in own.items()})
         self._step._steps, self._step._accumulated = found[1]["steps"], found[1]["accumulated"]
         return self._step.steps
 
@@ -204,7 +207,7 @@ class TensorParallel:
         part = self._find_part(name)
         return self._step._sharding[part].distribute(value, self._mesh) if part else value
 
-    def _find_sharding(self, name: str) -> Sharding | None:
+    def _find_sharding(self, name: str) -> Sharding | Flat | None:
         """Returns how a value of the module is shared out, None if all ranks have it."""
         return self._step._sharding.get(self._step._names.get(name, name))
 
@@ -213,6 +216,8 @@ class TensorParallel:
         step, size = self._step, self._axes[-1].size
         if not self._execution.sections:
             return "the step has no collectives; put ColumnLinear and RowLinear in its module"
+        if not self._has_own_batches and any(isinstance(each, Flat) for each in step._sharding.values()):
+            return "the step's ranks have batches of their own; call it by FullySharded"
         if step._num_ranks != size:
             return f"the step is for {step._num_ranks} ranks, and the group has {size}"
         if step._num_replicas != (replicas := self._ranks.size // size):
@@ -224,18 +229,22 @@ class TensorParallel:
 
     def _hash(self, names: list[str]) -> str:
         values = self._execution.read(names)
-        return hash_tensors(_to_tensor(values[name]) for name in names)
+        return hash_tensors(to_tensor(values[name]) for name in names)
 
     def _compare_replicas(self, parts: list[str]) -> None:
         """Checks that the replicas have the same values of parts. Errors: Error on every rank."""
         digest = int(self._hash(parts)[:14], 16)
-        rows = self._axes[0].share([digest], "comparing the replicas") if len(self._axes) > 1 else [[digest]]
+        rows = self._axes[0].share([digest], "comparing the replicas")
         problem = "replicas have different values of parts; seed them alike, or load one checkpoint"
         self._ranks.agree(problem if any(row != rows[0] for row in rows) else "", "comparing the replicas")
 
     def _find_part(self, name: str) -> str | None:
         """Returns the parameter of which a value is a part, or the optimizer's state of a part; None if all share it."""
         return next((part for part in self._step._sharding if name == part or name.startswith(f"{part}.")), None)
+
+    def _is_part(self, name: str) -> bool:
+        """Whether a value may differ by rank."""
+        return self._find_part(name) is not None
 
     def _call(self, function: Callable, entry: Entry, signature: Signature, arguments: tuple, named: dict) -> Any:
         """Calls a function of the step, which runs an entry, once all ranks have the same arguments for it."""
@@ -250,7 +259,7 @@ class TensorParallel:
             own = {name: value for name, value in (step._evaluate(dict(rates)) | {"microbatches": 1.0}).items()
                    if name in taken}
             problem = step._find_mismatch(entry, bound | own)
-            for digest, values in ((batch, bound), (rest, own)):
+            for digest, values in ((batch, {} if self._has_own_batches else bound), (rest, own)):
                 for name, value in sorted(values.items()):
                     digest.update(name.encode() + numpy.ascontiguousarray(to_host(value)).tobytes())
         except (Error, TypeError, ValueError) as error:
@@ -265,38 +274,52 @@ class TensorParallel:
 
     def _exchange(self, sent: Mapping[str, Array]) -> dict[str, numpy.ndarray]:
         """Returns the results of collectives, by the names of what each rank gives."""
-        given = {read_collective(name): _to_tensor(array.numpy(), array._tensor.spelling) for name, array in sent.items()}
+        given = {read_collective(name): _read(array) for name, array in sent.items()}
         results = self._add_all({key: value for key, value in given.items() if key.kind == "all_reduce"})
+        results |= self._scatter_all({key: value for key, value in given.items() if key.kind == "reduce_scatter"})
         results |= {key: self._compute(key, value) for key, value in given.items() if key not in results}
         return {key.received: (value.view(torch.uint16) if value.dtype == torch.bfloat16 else value).contiguous().numpy()
                 for key, value in results.items()}
 
     def _add_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
-        """Returns sums, those along one axis and of one type by one exchange."""
-        alike: dict[tuple, list[Collective]] = {}
-        for key, value in given.items():
-            alike.setdefault((key.along, value.dtype), []).append(key)
+        """Returns sums, those that are alike by one exchange."""
         sums = {}
-        for (along, _), keys in alike.items():
-            values = [given[key] for key in keys]
-            total = _add(self._axes[along], torch.cat([value.reshape(-1) for value in values]), None)
-            parts = total.split([value.numel() for value in values])
-            sums |= {key: part.view(value.shape) for key, part, value in zip(keys, parts, values)}
+        for along, alike in _list_alike(given):
+            total = _add(self._axes[along], torch.cat([value.reshape(-1) for value in alike.values()]), None)
+            parts = total.split([value.numel() for value in alike.values()])
+            sums |= {key: part.view(value.shape) for part, (key, value) in zip(parts, alike.items())}
+        return sums
+
+    def _scatter_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
+        """Returns this rank's parts of sums, those that are alike by one exchange."""
+        sums = {}
+        for along, alike in _list_alike(given):
+            rank, size = self._axes[along].rank, self._axes[along].size
+            # Of each rank its parts of all sums.
+            pieces = [value.unflatten(key.axis, (size, value.shape[key.axis] // size)).movedim(key.axis, 0)
+                      for key, value in alike.items()]
+            rows = torch.cat([piece.flatten(1) for piece in pieces], 1)
+            count = rows.shape[1]
+            own = _add(self._axes[along], rows, count)[count * rank:count * (rank + 1)]
+            parts = own.split([piece[0].numel() for piece in pieces])
+            sums |= {key: part.reshape(piece.shape[1:]) for key, part, piece in zip(alike, parts, pieces)}
         return sums
 
     def _compute(self, collective: Collective, value: torch.Tensor) -> torch.Tensor:
         axis, ranks = collective.axis, self._axes[collective.along]
-        rank, size = ranks.rank, ranks.size
         if collective.kind == "all_slice":
-            return value.chunk(size, axis)[rank]
+            return value.chunk(ranks.size, axis)[ranks.rank].clone()
         if collective.kind == "all_gather":
-            return torch.cat(_gather(ranks, value), axis)
-        if collective.kind == "reduce_scatter":
-            pieces = value.chunk(size, axis)
-            count = pieces[0].numel()
-            total = _add(ranks, torch.cat([piece.reshape(-1) for piece in pieces]), count)
-            return total[count * rank:count * (rank + 1)].view(pieces[0].shape)
+            return torch.cat(gather(ranks, value), axis)
         raise Error(f"the artifact has the collective {collective.kind}, which this version does not know")
+
+
+def _list_alike(given: Mapping[Collective, torch.Tensor]) -> Iterable[tuple[int, dict[Collective, torch.Tensor]]]:
+    """Returns the values along one axis of the grid and of one type, each with that axis."""
+    alike: dict[tuple, dict[Collective, torch.Tensor]] = {}
+    for key, value in given.items():
+        alike.setdefault((key.along, value.dtype), {})[key] = value
+    return [(along, values) for (along, _), values in alike.items()]
 
 
 def _add(ranks: Ranks, value: torch.Tensor, share: int | None) -> torch.Tensor:
@@ -310,7 +333,7 @@ def _add(ranks: Ranks, value: torch.Tensor, share: int | None) -> torch.Tensor:
     return total.to(value.dtype)
 
 
-def _gather(ranks: Ranks, value: torch.Tensor) -> list[torch.Tensor]:
+def gather(ranks: Ranks, value: torch.Tensor) -> list[torch.Tensor]:
     """Returns the values of all ranks."""
     if ranks.size == 1 or not value.numel():
         return [value] * ranks.size
@@ -320,7 +343,18 @@ def _gather(ranks: Ranks, value: torch.Tensor) -> list[torch.Tensor]:
     return [part.view(value.dtype).view(value.shape) for part in everyone.chunk(ranks.size)]
 
 
-def _to_tensor(value: numpy.ndarray, spelling: str = "") -> torch.Tensor:
-    """Returns an array as a tensor on a copy of its bytes."""
-    made = torch.from_numpy(numpy.array(value))
-    return made.view(torch.bfloat16) if spelling == "BF16" else made
+def _read(array: Array) -> torch.Tensor:
+    """Returns a result as a tensor. An index out of range is told later: here it would stop one rank alone."""
+    array._buffer.wait()
+    if (mapped := array._buffer.map()) is not None and array._tensor.bytes:
+        value = numpy.frombuffer(mapped, array.dtype).reshape(array.shape)
+    else:
+        value = numpy.empty(array.shape, array.dtype)
+        array._buffer.read(value)
+    made = to_tensor(value)
+    return made.view(torch.bfloat16) if array._tensor.spelling == "BF16" else made
+
+
+def to_tensor(value: numpy.ndarray) -> torch.Tensor:
+    """Returns an array as a tensor on its bytes. bfloat16 stays 16 bits, which PyTorch stores as integers."""
+    return torch.from_numpy(value.view(numpy.int16) if value.dtype == numpy.uint16 else value)

@@ -69,15 +69,23 @@ def export(
                  for argument in arguments]
     sharding = find_sharding(module, tracing.parameters)
     ranks, axis = count_ranks(program, sharding, replicas), find_axis(replicas)
-    sharded = {name: [axis] for name in sharding}
-    if replicas > 1:  # each has a batch of its own, and outputs; all have one loss
-        kept = {"loss", *states}
-        sharded |= {name: [0] for name in (*tracing.batch, *targets, *results) if name not in kept}
-    set_attributes(lowered, arguments, results, frozen, sharded)
+    private, kept = _find_private(tracing, arguments, replicas)
+    sharded = {name: each.unit or [axis] for name, each in sharding.items()} | dict.fromkeys(private, [0])
+    set_attributes(lowered, arguments, results, frozen, sharded, {name: [0] for name in results if name not in kept})
     if ranks:
         add_grid(lowered, [replicas, ranks][1 - axis:])
     return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1, replicas=replicas)
+                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1,
+                    replicas=replicas, private=private)
+
+
+def _find_private(tracing: Tracing, arguments: Sequence[Argument], replicas: int) -> tuple[list[str], set[str]]:
+    """Returns the arguments beside parameters of which each rank, or replica, has its own; and the results that all share."""
+    if tracing.is_data_parallel:
+        return [each.name for each in arguments if each.name not in {*tracing.parameters, STEP}], {"loss", STEP}
+    if replicas > 1:
+        return [*tracing.batch, *tracing.targets], {"loss", *tracing.states, SEED, STEP}
+    return [], set(tracing.results) | {STEP}
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:

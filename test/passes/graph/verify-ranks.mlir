@@ -2,7 +2,7 @@
 
 // The twin of all cases.
 shard.grid @ranks(shape = 2)
-func.func @fine(%x: tensor<4xf32> {weir.sharded}, %s: tensor<8xf32>)
+func.func @fine(%x: tensor<4xf32> {weir.sharded = "blocks.0"}, %s: tensor<8xf32>)
     -> (tensor<8xf32>, tensor<4xf32>, tensor<2xf32> {weir.sharded}) {
   %a = shard.all_gather %x on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
   %b = shard.all_reduce %x on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
@@ -103,9 +103,25 @@ func.func @state_along(%s: tensor<4xf32> {weir.name = "s", weir.donate, weir.sha
 // -----
 
 shard.grid @ranks(shape = 2)
-// expected-error @below {{argument 0 has weir.sharded = array<i64: 1>; write it alone, or with axes of the grid, as array<i64: 0>}}
+// expected-error @below {{argument 0 has weir.sharded = array<i64: 1>; write it alone, or with axes of the grid, as array<i64: 0>, or with the name of a unit, as "blocks.0"}}
 func.func @no_axis(%x: tensor<4xf32> {weir.sharded = array<i64: 1>}) {
   return
+}
+
+// -----
+
+shard.grid @ranks(shape = 2x3)
+// expected-error @below {{argument 0 is of the unit "blocks.0", which is gathered along the one axis of a grid, and the grid has two; write axes in its place, as array<i64: 0>}}
+func.func @unit_of_two_axes(%x: tensor<4xf32> {weir.sharded = "blocks.0"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 has weir.sharded = ""; write it alone, or}}
+// expected-error @below {{result 0 has weir.sharded = "blocks.0"; write it alone, or with axes of the grid, as array<i64: 0>}}
+func.func @unit_of_a_result(%x: tensor<4xf32> {weir.sharded = ""}) -> (tensor<4xf32> {weir.sharded = "blocks.0"}) {
+  return %x : tensor<4xf32>
 }
 
 // -----
@@ -147,7 +163,7 @@ func.func @loop(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharde
 
 // -----
 
-// expected-error @below {{argument 0 has weir.sharded = true; write it alone, or with axes of the grid, as array<i64: 0>}}
+// expected-error @below {{argument 0 has weir.sharded = true; write it alone, or with axes of the grid, as array<i64: 0>, or with the name of a unit, as "blocks.0"}}
 // expected-error @below {{result 0 has weir.sharded = true; write it alone, or with axes of the grid, as array<i64: 0>}}
 func.func @attributes(%x: tensor<4xf32> {weir.sharded = true}) -> (tensor<4xf32> {weir.sharded = true}) {
   return %x : tensor<4xf32>
