@@ -520,8 +520,11 @@ def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
     the ranks have exchanged what section n gives as `sent.<number>.<collective>`, with the
     dimension behind it where there is one; the result is its argument `received.<number>`.
     Other values for later sections are `kept.<number>`, donated to the last reader; constants
-    and reshapes are repeated. The next value of a donated argument comes from the last
-    section that reads the argument. No op of `shard`, and no `weir.sharded`.
+    and reshapes are repeated. An argument whose `weir.sharded` names a unit is
+    `gathered.<dimension>.<name>` where its gather is read; ops that read another unit than
+    those before them, in the order of the text, begin a section. The next value of a donated
+    argument comes from the last section that reads the argument. No op of `shard`, and no
+    `weir.sharded`.
 
     Never: computes a total cotangent of an activation in the weight pass. Accepts a result
     without `weir.sharded` that may differ by rank.

@@ -130,15 +130,14 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
     entry.setResultAttr(function.getNumResults() + position, schedule::nameAttrName,
                         builder.getStringAttr("grad." + getArgumentName(function, index)));
   // A cotangent or a gradient differs by rank as its value does.
-  UnitAttr sharded = builder.getUnitAttr();
   for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (isShardedResult(function, index))
+    if (Attribute sharded = function.getResultAttr(index, shardedAttrName))
       entry.setResultAttr(index, shardedAttrName, sharded);
   for (auto [position, index] : llvm::enumerate(seeded))
-    if (!one && isShardedResult(function, index))
+    if (Attribute sharded = function.getResultAttr(index, shardedAttrName); sharded && !one)
       entry.setArgAttr(own + position, shardedAttrName, sharded);
   for (auto [position, index] : llvm::enumerate(wanted))
-    if (isShardedArgument(function, index))
+    if (Attribute sharded = getSharding(function, index))
       entry.setResultAttr(function.getNumResults() + position, shardedAttrName, sharded);
   return entry;
 }
@@ -178,7 +177,7 @@ FailureOr<int64_t> weir::autodiff::findLoss(func::FuncOp function) {
   if (scalars.size() != 1)
     return function.emitOpError() << "has " << scalars.size()
                                   << " float results of rank 0; a gradient is that of exactly one";
-  if (isShardedResult(function, scalars.front()))
+  if (getResultAxes(function, scalars.front()))
     return function.emitOpError() << "has a loss that differs by rank; a gradient is that of one "
                                   << "loss: add it up by shard.all_reduce";
   return scalars.front();

@@ -1,20 +1,19 @@
 //===- Sections.cpp - Functions between two exchanges of ranks ------------===//
 //
-// An op belongs to the first section that has its operands, so a function has as few sections as
-// its longest chain of collectives allows. What computes nothing is repeated by each reader, as
-// are scalars, which functions cannot return, and what depends on no argument, which kernels
-// compute where they read it.
+// `placeInSections` says which ops a section has. Values that cross are arguments and results.
 //
 //===----------------------------------------------------------------------===//
 
 #include "weir/Autodiff/Sharding.h"
+
+#include "Entries.h"
+#include "Placement.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "weir/Graph/Repeatable.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -43,20 +42,16 @@ public:
 private:
   func::FuncOp whole;
   Block &block;
-  DenseMap<Operation *, size_t> owner; ///< of ops that one section has
-  DenseSet<Operation *> repeated;
-  DenseMap<Value, size_t> ready; ///< the first section that can read a value
+  Placement placed;
   std::vector<Section> sections;
 
-  size_t getReady(Value value) const { return ready.lookup(value); }
-  size_t getReady(Operation *op) const;
-  LogicalResult assign();
   void take(size_t index, Value value);
   void takeOperands(size_t index, Operation *op);
   std::optional<size_t> findLastReader(Value value) const;
   void sendAll();
   void giveResults();
   void keepAll();
+  void takeGathered();
   void give(size_t index, Value value, const Twine &name);
   void donate();
   void build(size_t index);
@@ -64,62 +59,16 @@ private:
 };
 } // namespace
 
-/// Returns the values of `block` that `op` reads, in its regions, too.
-static SmallVector<Value> listReads(Block &block, Operation *op) {
-  SmallVector<Value> found;
-  op->walk([&](Operation *inner) {
-    llvm::copy_if(inner->getOperands(), std::back_inserter(found),
-                  [&](Value value) { return value.getParentBlock() == &block; });
-  });
-  return found;
-}
-
-size_t Cutter::getReady(Operation *op) const {
-  size_t first = 0;
-  for (Value value : listReads(block, op))
-    first = std::max(first, getReady(value));
-  return first;
-}
-
-/// Gives each op its section.
-LogicalResult Cutter::assign() {
-  DenseSet<Value> constants;
-  LogicalResult result = success();
-  size_t last = 0;
-  for (Operation &op : block.without_terminator()) {
-    size_t first = getReady(&op);
-    bool isConstant = !isCollective(&op) && llvm::all_of(listReads(block, &op), [&](Value value) {
-      return constants.contains(value);
-    });
-    if (isConstant)
-      constants.insert(op.result_begin(), op.result_end());
-    bool isScalar = !llvm::all_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
-    if (isConstant || (isScalar && op.getNumRegions() == 0) || computesNothing(&op))
-      repeated.insert(&op);
-    else
-      owner[&op] = first;
-    if (isScalar && op.getNumRegions() > 0)
-      result = op.emitOpError("gives a number, which sections between collectives cannot hand on; "
-                              "give it as a tensor of rank 0");
-    size_t next = first + isCollective(&op);
-    last = std::max(last, next);
-    for (Value result : op.getResults())
-      ready[result] = next;
-  }
-  sections.resize(last + 1);
-  return result;
-}
-
 /// Lets a section read a value: its own, one that it computes again, or one that it is given.
 void Cutter::take(size_t index, Value value) {
   Section &section = sections[index];
   Operation *op = value.getDefiningOp();
-  if (op && repeated.contains(op)) {
+  if (op && placed.repeated.contains(op)) {
     if (section.repeated.insert(op).second)
       takeOperands(index, op);
     return;
   }
-  if (!op || isCollective(op) || owner.lookup(op) != index)
+  if (!op || isCollective(op) || placed.owner.lookup(op) != index)
     section.taken.insert(value);
 }
 
@@ -144,11 +93,11 @@ void Cutter::give(size_t index, Value value, const Twine &name) {
 }
 
 /// Gives each result where it is known. The next value of an argument waits for the last section
-/// that reads that argument, whose bytes it may take.
+/// that reads that argument, whose bytes it may take, or what ranks gather of it before.
 void Cutter::giveResults() {
   for (OpOperand &operand : block.getTerminator()->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
-    size_t index = getReady(operand.get());
+    size_t index = placed.ready.lookup(operand.get());
     Attribute name = whole.getResultAttr(number, schedule::nameAttrName);
     for (BlockArgument argument : block.getArguments()) {
       unsigned own = argument.getArgNumber();
@@ -156,6 +105,9 @@ void Cutter::giveResults() {
           !whole.getArgAttr(own, schedule::donateAttrName))
         continue;
       index = std::max(index, findLastReader(argument).value_or(0));
+      for (Operation *user : argument.getUsers())
+        if (placed.fetches.contains(user))
+          index = std::max(index, findLastReader(user->getResult(0)).value_or(0));
       sections[index].taken.insert(argument);
     }
     DictionaryAttr attributes = whole.getResultAttrDict(number);
@@ -168,6 +120,8 @@ void Cutter::giveResults() {
 /// Returns the name of what a collective is given, which says what it does.
 static std::string describe(Operation *op, size_t number) {
   std::string name = "sent." + std::to_string(number) + "." + op->getName().stripDialect().str();
+  if (unsigned along = getAxis(op))
+    name += "@" + std::to_string(along);
   std::optional<APInt> axis;
   if (auto gather = dyn_cast<shard::AllGatherOp>(op))
     axis = gather.getGatherAxis();
@@ -178,13 +132,22 @@ static std::string describe(Operation *op, size_t number) {
   return axis ? name + "." + std::to_string(axis->getSExtValue()) : name;
 }
 
+/// Returns the name of an argument of all ranks, which says how it is gathered.
+static std::string nameGathered(shard::AllGatherOp op, StringRef argument) {
+  return ("gathered." + Twine(op.getGatherAxis().getSExtValue()) + "." + argument).str();
+}
+
 /// Gives what collectives read.
 void Cutter::sendAll() {
   size_t number = 0;
   for (Operation &op : block.without_terminator())
-    if (isCollective(&op)) {
+    if (placed.fetches.contains(&op)) {
+      auto argument = cast<BlockArgument>(op.getOperand(0));
+      names[op.getResult(0)] = nameGathered(
+          cast<shard::AllGatherOp>(op), autodiff::getArgumentName(whole, argument.getArgNumber()));
+    } else if (isCollective(&op)) {
       names[op.getResult(0)] = "received." + std::to_string(number);
-      give(owner.lookup(&op), op.getOperand(0), describe(&op, number++));
+      give(placed.owner.lookup(&op), op.getOperand(0), describe(&op, number++));
     }
 }
 
@@ -193,11 +156,24 @@ void Cutter::keepAll() {
   size_t kept = 0;
   for (Operation &op : block.without_terminator())
     for (Value value : op.getResults()) {
-      if (isCollective(&op) || repeated.contains(&op) || !findLastReader(value))
+      if (isCollective(&op) || placed.repeated.contains(&op) || !findLastReader(value))
         continue;
       names[value] = "kept." + std::to_string(kept++);
-      give(owner.lookup(&op), value, names[value]);
+      give(placed.owner.lookup(&op), value, names[value]);
     }
+}
+
+/// Lets the first section that reads a gathered argument take it, too, if no other does: so the
+/// function still has it.
+void Cutter::takeGathered() {
+  for (Operation *fetch : placed.fetches) {
+    Value argument = fetch->getOperand(0), gathered = fetch->getResult(0);
+    if (findLastReader(argument))
+      continue;
+    auto reads = [&](const Section &section) { return section.taken.contains(gathered); };
+    if (auto first = llvm::find_if(sections, reads); first != sections.end())
+      first->taken.insert(argument);
+  }
 }
 
 /// The last section that takes a value may have its bytes.
@@ -205,7 +181,10 @@ void Cutter::donate() {
   for (size_t index = 0; index < sections.size(); ++index)
     for (Value value : sections[index].taken) {
       auto argument = dyn_cast<BlockArgument>(value);
-      bool mayBe = !argument || whole.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
+      // What is gathered may be read by the next section, too.
+      bool mayBe = argument
+                       ? bool(whole.getArgAttr(argument.getArgNumber(), schedule::donateAttrName))
+                       : !placed.fetches.contains(value.getDefiningOp());
       if (mayBe && findLastReader(value) == index)
         sections[index].donated.insert(value);
     }
@@ -252,8 +231,8 @@ void Cutter::build(size_t index) {
     function.setArgAttrs(position, attributes.getDictionary(builder.getContext()));
   }
   for (Operation &op : block.without_terminator()) {
-    auto owned = owner.find(&op);
-    bool isOwn = owned != owner.end() && owned->second == index && !isCollective(&op);
+    auto owned = placed.owner.find(&op);
+    bool isOwn = owned != placed.owner.end() && owned->second == index && !isCollective(&op);
     if (isOwn || section.repeated.contains(&op))
       builder.clone(op, mapping);
   }
@@ -269,15 +248,19 @@ LogicalResult Cutter::run() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
-  if (failed(assign()))
+  FailureOr<Placement> found = placeInSections(whole);
+  if (failed(found))
     return failure();
+  placed = std::move(*found);
+  sections.resize(placed.numSections);
   for (Operation &op : block.without_terminator())
-    if (auto owned = owner.find(&op); owned != owner.end() && !isCollective(&op))
+    if (auto owned = placed.owner.find(&op); owned != placed.owner.end() && !isCollective(&op))
       takeOperands(owned->second, &op);
   // Results behind all readers of the arguments that they replace, and then what these need.
   sendAll();
   giveResults();
   keepAll();
+  takeGathered();
   donate();
   SymbolTable symbols(whole->getParentOfType<ModuleOp>());
   for (size_t index = 0; index < sections.size(); ++index)

@@ -41,7 +41,8 @@ static Value gather(shard::AllGatherOp op, OpBuilder &b, Value g) {
   IntegerAttr axis = op.getGatherAxisAttr();
   auto copy = g.getDefiningOp<tensor::CastOp>(); // of a shared read, which is removed at the end
   auto sum = copy ? copy.getSource().getDefiningOp<shard::AllReduceOp>() : nullptr;
-  if (sum && sum->hasOneUse() && copy->use_empty())
+  bool isAlong = sum && getAxis(sum) == getAxis(op);
+  if (isAlong && sum->hasOneUse() && copy->use_empty())
     return shard::ReduceScatterOp::create(b, op.getLoc(), op.getInput().getType(),
                                           sum.getGridAttr(), sum.getGridAxesAttr(), sum.getInput(),
                                           sum.getReductionAttr(), axis);
@@ -70,21 +71,72 @@ void weir::autodiff::registerShardRules(DialectRegistry &registry) {
   });
 }
 
+Value weir::autodiff::addAlong(OpBuilder &builder, Location loc, Value part, StringRef grid,
+                               GridAxes axes) {
+  for (unsigned axis = 0; axes >> axis; ++axis)
+    if (axes >> axis & 1)
+      part = shard::AllReduceOp::create(builder, loc, part, grid, shard::GridAxis(axis),
+                                        shard::ReductionKind::Sum);
+  return part;
+}
+
 SharedReads::SharedReads(func::FuncOp function, StringRef grid) : function(function), grid(grid) {}
+
+/// Returns the ops that compute from gathered values alone, and the axes along which all ops that
+/// read their results also read values that differ. Each rank along these may have them for itself,
+/// so that the sum of backward is that of the gathered value: with the gather's own rule each rank
+/// then gets its part of it alone.
+static DenseMap<Operation *, GridAxes> findOwn(Block &block, const VaryingValues &varying,
+                                               const DenseSet<Value> &active) {
+  DenseSet<Value> gathered;
+  SmallVector<Operation *> candidates;
+  for (Operation &op : block.without_terminator()) {
+    bool isGather = isa<shard::AllGatherOp>(op);
+    if (!isGather && (isCollective(&op) || varying.getAxesReadBy(&op)))
+      continue;
+    SmallVector<Value> reads;
+    op.walk([&](Operation *inner) {
+      llvm::copy_if(inner->getOperands(), std::back_inserter(reads),
+                    [&](Value value) { return active.contains(value); });
+    });
+    if (!isGather && (reads.empty() || !llvm::all_of(reads, [&](Value value) {
+                        return gathered.contains(value) || value.getParentBlock() != &block;
+                      })))
+      continue;
+    gathered.insert(op.result_begin(), op.result_end());
+    if (!isGather)
+      candidates.push_back(&op);
+  }
+  DenseMap<Operation *, GridAxes> own;
+  for (Operation *op : llvm::reverse(candidates)) {
+    GridAxes axes = op->use_empty() ? 0 : ~GridAxes(0);
+    for (Operation *user : op->getUsers()) {
+      Operation *reader = block.findAncestorOpInBlock(*user);
+      bool isOp = reader != block.getTerminator() && !isCollective(reader);
+      axes &= isOp ? varying.getAxesReadBy(reader) | own.lookup(reader) : 0;
+    }
+    if (axes)
+      own[op] = axes;
+  }
+  return own;
+}
 
 LogicalResult SharedReads::mark(DenseSet<Value> &active) {
   VaryingValues varying(function);
   Block &block = function.getBody().front();
-  DenseMap<Value, Value> handed;
+  DenseMap<Operation *, GridAxes> ownAxes = findOwn(block, varying, active);
+  DenseMap<std::pair<Value, GridAxes>, Value> handed;
   OpBuilder builder(function.getContext());
   LogicalResult result = success();
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    if (isCollective(&op) || !varying.areReadBy(&op))
+    GridAxes axes = varying.getAxesReadBy(&op) | ownAxes.lookup(&op);
+    if (isCollective(&op) || !axes)
       continue;
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands()) {
         Value value = operand.get();
-        if (value.getParentBlock() != &block || !active.contains(value) || varying.contains(value))
+        GridAxes missing = axes & ~(varying.getAxes(value) | ownAxes.lookup(value.getDefiningOp()));
+        if (value.getParentBlock() != &block || !active.contains(value) || !missing)
           continue;
         if (!isa<RankedTensorType>(value.getType())) {
           result = op.emitOpError("reads a number that all ranks share beside values that differ "
@@ -92,12 +144,12 @@ LogicalResult SharedReads::mark(DenseSet<Value> &active) {
                                   "rank 0");
           continue;
         }
-        Value &own = handed[value];
+        Value &own = handed[{value, missing}];
         if (!own) {
           builder.setInsertionPointAfterValue(value);
           own = tensor::CastOp::create(builder, value.getLoc(), value.getType(), value);
           active.insert(own);
-          marks.insert(own);
+          marks[own] = missing;
         }
         operand.set(own);
       }
@@ -107,10 +159,7 @@ LogicalResult SharedReads::mark(DenseSet<Value> &active) {
 }
 
 Value SharedReads::addParts(OpBuilder &builder, Value result, Value total) const {
-  if (!marks.contains(result))
-    return total;
-  return shard::AllReduceOp::create(builder, result.getLoc(), total, grid, shard::GridAxis(0),
-                                    shard::ReductionKind::Sum);
+  return addAlong(builder, result.getLoc(), total, grid, marks.lookup(result));
 }
 
 void SharedReads::unmark() {

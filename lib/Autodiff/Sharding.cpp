@@ -11,12 +11,50 @@
 using namespace mlir;
 using namespace weir;
 
-bool weir::isShardedArgument(func::FuncOp function, unsigned index) {
-  return bool(function.getArgAttr(index, shardedAttrName));
+/// Returns the axes that an attribute of `function` stands for. Without a grid there is one.
+static GridAxes readAxes(func::FuncOp function, Attribute attribute) {
+  GridAxes axes = 0;
+  if (auto listed = dyn_cast_or_null<DenseI64ArrayAttr>(attribute)) {
+    for (int64_t axis : listed.asArrayRef())
+      axes |= 1U << axis;
+  } else if (attribute) {
+    auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+    size_t count = grids.empty() ? 1 : (*grids.begin()).getShape().size();
+    axes = (1U << count) - 1;
+  }
+  return axes;
 }
 
-bool weir::isShardedResult(func::FuncOp function, unsigned index) {
-  return bool(function.getResultAttr(index, shardedAttrName));
+GridAxes weir::getArgumentAxes(func::FuncOp function, unsigned index) {
+  return readAxes(function, function.getArgAttr(index, shardedAttrName));
+}
+
+GridAxes weir::getResultAxes(func::FuncOp function, unsigned index) {
+  return readAxes(function, function.getResultAttr(index, shardedAttrName));
+}
+
+unsigned weir::getAxis(Operation *collective) {
+  auto axes = collective->getAttrOfType<DenseI16ArrayAttr>("grid_axes");
+  return axes && !axes.empty() ? axes[0] : 0; // the gate refuses collectives without an axis
+}
+
+FailureOr<shard::GridOp> weir::findGrid(func::FuncOp function) {
+  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+  if (!grids.empty())
+    return *grids.begin();
+  return function.emitOpError() << "has arguments with " << shardedAttrName
+                                << ", but the module has no shard.grid, which says how many ranks "
+                                << "there are";
+}
+
+Attribute weir::getSharding(func::FuncOp function, unsigned index) {
+  Attribute sharded = function.getArgAttr(index, shardedAttrName);
+  return isa_and_nonnull<StringAttr>(sharded) ? UnitAttr::get(function.getContext()) : sharded;
+}
+
+StringRef weir::getUnit(func::FuncOp function, unsigned index) {
+  auto unit = function.getArgAttrOfType<StringAttr>(index, shardedAttrName);
+  return unit ? unit.getValue() : "";
 }
 
 bool weir::isCollective(Operation *op) {
@@ -33,24 +71,25 @@ bool weir::hasCollectives(func::FuncOp function) {
 
 VaryingValues::VaryingValues(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
-    if (isShardedArgument(function, argument.getArgNumber()))
-      values.insert(argument);
+    values[argument] = getArgumentAxes(function, argument.getArgNumber());
   for (Operation &op : function.getBody().front()) {
-    bool varies = isa<shard::ReduceScatterOp, shard::AllSliceOp>(op) ||
-                  (!isCollective(&op) && areReadBy(&op));
-    if (varies)
-      values.insert(op.result_begin(), op.result_end());
+    GridAxes axes = getAxesReadBy(&op);
+    if (isa<shard::ReduceScatterOp, shard::AllSliceOp>(op))
+      axes |= 1U << getAxis(&op);
+    else if (isCollective(&op))
+      axes &= ~(1U << getAxis(&op));
+    for (Value result : op.getResults())
+      values[result] = axes;
   }
 }
 
-bool VaryingValues::areReadBy(Operation *op) const {
-  return op
-      ->walk([&](Operation *inner) {
-        return llvm::any_of(inner->getOperands(), [&](Value value) { return contains(value); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+GridAxes VaryingValues::getAxesReadBy(Operation *op) const {
+  GridAxes axes = 0;
+  op->walk([&](Operation *inner) {
+    for (Value value : inner->getOperands())
+      axes |= getAxes(value);
+  });
+  return axes;
 }
 
 LogicalResult weir::verifyCollectives(func::FuncOp function) {
@@ -59,7 +98,7 @@ LogicalResult weir::verifyCollectives(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     if (!isCollective(&op))
       continue;
-    bool varies = varying.contains(op.getOperand(0));
+    bool varies = varying.getAxes(op.getOperand(0)) & (1U << getAxis(&op));
     if (isa<shard::AllSliceOp>(op) && varies)
       result = op.emitOpError("takes slices of a value that differs by rank; gather it first, or "
                               "slice it on each rank");
@@ -86,16 +125,16 @@ LogicalResult weir::verifyShardedResults(func::FuncOp function) {
   for (OpOperand &operand : function.getBody().front().getTerminator()->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
     std::string name = autodiff::getResultName(function, index);
-    bool isSharded = isShardedResult(function, index);
+    GridAxes axes = getResultAxes(function, index);
     std::optional<unsigned> donor = findDonor(name);
     if (name == statusName) // each rank's own
       continue;
-    if (varying.contains(operand.get()) && !isSharded)
+    if (varying.getAxes(operand.get()) & ~axes)
       result = function.emitOpError()
                << "has result '" << name << "', which differs by rank: no shard.all_reduce or "
                << "shard.all_gather makes it one value; add it, or mark the result with "
                << shardedAttrName;
-    else if (donor && isSharded && !isShardedArgument(function, *donor))
+    else if (donor && (axes & ~getArgumentAxes(function, *donor)))
       result = function.emitOpError()
                << "has result '" << name << "' with " << shardedAttrName
                << ", but the argument that it replaces is the same on all ranks";

@@ -9,6 +9,7 @@
 #include "Step.h"
 
 #include "Entries.h"
+#include "Shard.h"
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Autodiff/Number.h"
@@ -17,6 +18,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "weir/Autodiff/Sharding.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace weir;
@@ -59,8 +62,8 @@ Value Step::addArgument(const Twine &name, Type type, StringRef kind, Attribute 
   return entry.getArgument(index);
 }
 
-bool Step::isSharded(const Parameter &parameter) {
-  return isShardedArgument(entry, cast<BlockArgument>(parameter.value).getArgNumber());
+GridAxes Step::getAxes(const Parameter &parameter) {
+  return getArgumentAxes(entry, cast<BlockArgument>(parameter.value).getArgNumber());
 }
 
 /// Adds state of one parameter, which may be as large. It differs by rank as that does.
@@ -70,8 +73,9 @@ Value Step::addParameterState(const Parameter &parameter, const Twine &suffix, T
   unsigned index = cast<BlockArgument>(state).getArgNumber();
   if (options.offloadsState)
     entry.setArgAttr(index, schedule::memoryAttrName, builder.getStringAttr("host"));
-  if (isSharded(parameter))
-    entry.setArgAttr(index, shardedAttrName, builder.getUnitAttr());
+  unsigned own = cast<BlockArgument>(parameter.value).getArgNumber();
+  if (Attribute sharded = getSharding(entry, own))
+    entry.setArgAttr(index, shardedAttrName, sharded);
   return state;
 }
 
@@ -238,23 +242,76 @@ void Step::averageGradients() {
   }
 }
 
+/// Adds the numbers that `find` gives for the gradients that all ranks share, and for each rank's
+/// parts, so that each gradient counts once.
+Value Step::combine(function_ref<Value(ArrayRef<Value>)> find) {
+  std::map<GridAxes, SmallVector<Value>> gradients; // those that all ranks share first
+  for (const Parameter &parameter : parameters)
+    gradients[getAxes(parameter)].push_back(parameter.gradient);
+  Value total;
+  for (auto &[axes, some] : gradients) {
+    Value number = find(some);
+    if (axes)
+      number = addAlong(builder, entry.getLoc(), number, findGrid(entry)->getSymName(), axes);
+    total = !total ? number : compute({}, {total, number}, 1, [](ArrayRef<Number> in) {
+                                return SmallVector<Number>{addNumbers(in[0], in[1])};
+                              }).front();
+  }
+  return total;
+}
+
+/// Finds the largest magnitude in any gradient. Of several ranks it is enough to know whether there
+/// is one that is not finite: the number of ranks with such a gradient is exact, where a sum of
+/// magnitudes could overflow.
+void Step::findLargest() {
+  auto findOwn = [&](ArrayRef<Value> gradients) {
+    return reduce(gradients, [](Number result, Number value) {
+      return result.apply<arith::MaximumFOp>(value.apply<math::AbsFOp>());
+    });
+  };
+  SmallVector<Value> gradients;
+  for (const Parameter &parameter : parameters)
+    gradients.push_back(parameter.gradient);
+  if (llvm::all_of(parameters, [&](const Parameter &each) { return getAxes(each) == 0; })) {
+    largest = findOwn(gradients);
+    return;
+  }
+  Value count = combine([&](ArrayRef<Value> some) {
+    return compute({}, {findOwn(some)}, 1,
+                   [](ArrayRef<Number> in) {
+                     Number infinity = in[0].constant(std::numeric_limits<double>::infinity());
+                     Number zero = in[0].constant(0), one = in[0].constant(1);
+                     return SmallVector<Number>{
+                         zero.where(arith::CmpFPredicate::OLT, in[0], infinity, one)};
+                   })
+        .front();
+  });
+  largest =
+      compute({}, {count}, 1, [](ArrayRef<Number> in) {
+        Number infinity = in[0].constant(std::numeric_limits<double>::infinity());
+        Number zero = in[0].constant(0);
+        return SmallVector<Number>{infinity.where(arith::CmpFPredicate::OGT, in[0], zero, zero)};
+      }).front();
+}
+
 /// Scales gradients whose norm, over all of them, is beyond `max_norm`. The formula is that of
 /// torch.nn.utils.clip_grad_norm_.
 void Step::clip() {
-  SmallVector<Value> squares;
-  for (const Parameter &parameter : parameters)
-    squares.push_back(compute({parameter.gradient}, {}, 1, [](ArrayRef<Number> in) {
-                        return SmallVector<Number>{in[0] * in[0]};
-                      }).front());
-  Value factor = compute({}, {reduce(squares, addNumbers), scalars.lookup("max_norm")}, 1,
-                         [](ArrayRef<Number> in) {
-                           Number factor = in[1] / (in[0].apply<math::SqrtOp>() + 1e-6);
-                           Number one = factor.constant(1);
-                           // NaN stays: a gradient that is not finite is not hidden.
-                           return SmallVector<Number>{
-                               one.where(arith::CmpFPredicate::OGT, factor, one, factor)};
-                         })
-                     .front();
+  Value sum = combine([&](ArrayRef<Value> gradients) {
+    SmallVector<Value> squares;
+    for (Value gradient : gradients)
+      squares.push_back(compute({gradient}, {}, 1, [](ArrayRef<Number> in) {
+                          return SmallVector<Number>{in[0] * in[0]};
+                        }).front());
+    return reduce(squares, addNumbers);
+  });
+  Value factor =
+      compute({}, {sum, scalars.lookup("max_norm")}, 1, [](ArrayRef<Number> in) {
+        Number factor = in[1] / (in[0].apply<math::SqrtOp>() + 1e-6);
+        Number one = factor.constant(1);
+        // NaN stays: a gradient that is not finite is not hidden.
+        return SmallVector<Number>{one.where(arith::CmpFPredicate::OGT, factor, one, factor)};
+      }).front();
   for (Parameter &parameter : parameters)
     parameter.gradient = compute({parameter.gradient}, {factor}, 1, [](ArrayRef<Number> in) {
                            return SmallVector<Number>{in[0] * in[1]};
@@ -274,7 +331,7 @@ LogicalResult Step::chooseRules(const UpdateRule &rule) {
                                  << parameter.value.getType()
                                  << ": the update rule has no function "
                                  << "for rank " << rank << ", nor one for elements";
-    if (isSharded(parameter) && !parameter.rule->isElementwise())
+    if (getAxes(parameter) && !parameter.rule->isElementwise())
       return entry.emitOpError() << "cannot update parameter '" << parameter.name
                                  << "', which differs by rank: the update rule computes with all "
                                  << "elements of a parameter, and a rank has some; take a rule for "
@@ -450,14 +507,8 @@ LogicalResult Step::update(const UpdateRule &rule) {
   for (Parameter &parameter : parameters)
     addParameterStates(parameter);
   averageGradients();
-  if (options.scalesLoss) {
-    SmallVector<Value> gradients;
-    for (const Parameter &parameter : parameters)
-      gradients.push_back(parameter.gradient);
-    largest = reduce(gradients, [](Number result, Number value) {
-      return result.apply<arith::MaximumFOp>(value.apply<math::AbsFOp>());
-    });
-  }
+  if (options.scalesLoss)
+    findLargest();
   if (options.clipsNorm)
     clip();
   if (const RuleFunction *shared = rule.getShared()) {
@@ -498,8 +549,8 @@ void Step::replaceResults() {
     results.push_back(updated);
     NamedAttrList own;
     own.set(schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)));
-    if (isShardedArgument(entry, index))
-      own.set(shardedAttrName, builder.getUnitAttr());
+    if (Attribute sharded = getSharding(entry, index))
+      own.set(shardedAttrName, sharded);
     attributes.push_back(own.getDictionary(entry.getContext()));
   }
   terminator->setOperands(results);

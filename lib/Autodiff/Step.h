@@ -6,6 +6,7 @@
 #include "UpdateRule.h"
 
 #include "dialects/Autodiff/Number.h"
+#include "weir/Autodiff/Sharding.h"
 #include "weir/Autodiff/Training.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -62,8 +63,8 @@ public:
 
   /// Returns the type of the value that a rule updates: of a parameter of 16 bits a longer one.
   mlir::RankedTensorType getUpdatedType(const Parameter &parameter) const;
-  /// Whether a parameter differs by rank.
-  bool isSharded(const Parameter &parameter);
+  /// Returns the axes along which a parameter differs by rank.
+  GridAxes getAxes(const Parameter &parameter);
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
 
 private:
@@ -84,7 +85,9 @@ private:
   /// Pairs of an argument and its new value.
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> updates, sharedUpdates;
   mlir::Value lossScale, goodSteps;
-  mlir::Value largest; ///< magnitude in any gradient, NaN included, where steps may be skipped
+  /// The largest magnitude in any gradient, NaN included, where steps may be skipped. Of several
+  /// ranks 0, or an infinity if a gradient is not finite.
+  mlir::Value largest;
 
   mlir::Value addArgument(const llvm::Twine &name, mlir::Type type, llvm::StringRef kind,
                           mlir::Attribute initial = {});
@@ -110,6 +113,8 @@ private:
   void addSharedStates(const UpdateRule &rule);
   void addParameterStates(Parameter &parameter);
   void averageGradients();
+  mlir::Value combine(llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> find);
+  void findLargest();
   void clip();
   mlir::LogicalResult buildShared(const RuleFunction &shared, const std::string &group);
   mlir::LogicalResult buildUpdate(const Parameter &parameter);

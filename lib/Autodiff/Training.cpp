@@ -53,20 +53,18 @@ static void donateOwnState(func::FuncOp function, func::FuncOp entry) {
   }
 }
 
-/// Refuses options for which a rank would need the gradients of others.
+/// Refuses what a step of several ranks has no form for.
 static LogicalResult checkSharded(func::FuncOp function, ArrayRef<int64_t> trained,
                                   const TrainOptions &options) {
   const auto *sharded =
-      llvm::find_if(trained, [&](int64_t index) { return isShardedArgument(function, index); });
-  StringRef option = options.clipsNorm    ? "--clip-norm"
-                     : options.scalesLoss ? "--loss-scale"
-                     : options.inPieces   ? "--pieces and --shards"
-                                          : "";
-  if (sharded == trained.end() || option.empty())
+      llvm::find_if(trained, [&](int64_t index) { return getArgumentAxes(function, index); });
+  if (sharded == trained.end())
     return success();
-  return function.emitOpError() << "has parameter '" << getArgumentName(function, *sharded)
-                                << "', which differs by rank; " << option
-                                << " would need the gradients of all ranks: leave it out";
+  if (options.inPieces)
+    return function.emitOpError() << "has parameter '" << getArgumentName(function, *sharded)
+                                  << "', which differs by rank; --pieces and --shards put the "
+                                  << "gradients of all parameters into one buffer: leave them out";
+  return success(succeeded(findGrid(function)));
 }
 
 FailureOr<SmallVector<func::FuncOp>>

@@ -79,16 +79,14 @@ static FailureOr<std::optional<SharedReads>>
 markSharedReads(func::FuncOp function, func::FuncOp vjp, DenseSet<Value> &active) {
   bool isSharded = hasCollectives(function);
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
-    isSharded |= isShardedArgument(function, index);
+    isSharded |= getArgumentAxes(function, index) != 0;
   if (!isSharded)
     return std::optional<SharedReads>();
-  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
-  if (grids.empty())
-    return function.emitOpError() << "has arguments with " << shardedAttrName
-                                  << ", but the module has no shard.grid, which says how many "
-                                  << "ranks there are";
+  FailureOr<shard::GridOp> grid = findGrid(function);
+  if (failed(grid))
+    return failure();
   std::optional<SharedReads> reads;
-  reads.emplace(vjp, (*grids.begin()).getSymName());
+  reads.emplace(vjp, grid->getSymName());
   if (failed(verifyCollectives(vjp)) || failed(reads->mark(active)))
     return failure();
   return reads;
@@ -103,6 +101,8 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   OwningOpRef<func::FuncOp> owner(vjp);
   vjp.setName(name);
   vjp.setPrivate();
+  // In the module already, whose grid says what differs by rank.
+  function->getBlock()->getOperations().insertAfter(function->getIterator(), vjp);
   Block &block = vjp.getBody().front();
   Operation *terminator = block.getTerminator();
   decomposeWithoutRule(block);
@@ -160,6 +160,5 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   vjp.setAllArgAttrs(ArrayRef<Attribute>());
   vjp.setAllResultAttrs(ArrayRef<Attribute>());
   vjp.setFunctionType(builder.getFunctionType(arguments, ValueRange(results).getTypes()));
-  function->getBlock()->getOperations().insertAfter(function->getIterator(), owner.release());
-  return vjp;
+  return owner.release();
 }

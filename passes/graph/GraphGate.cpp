@@ -44,6 +44,7 @@ private:
   void verifyNames(func::FuncOp function);
   void verifyInitial(func::FuncOp function, unsigned index, Attribute value);
   void verifyMemory(func::FuncOp function, unsigned index, Attribute value);
+  void verifySharding(func::FuncOp function, unsigned index, Attribute value);
   void verifyArgumentAttributes(func::FuncOp function, unsigned index);
   void verifyResultAttributes(func::FuncOp function, unsigned index);
   /// Reports unless `type` is a tensor that later levels can store.
@@ -155,6 +156,35 @@ void GraphGate::verifyMemory(func::FuncOp function, unsigned index, Attribute va
                    << " = \"host\", which only donated arguments of kind state have";
 }
 
+/// Returns the number of axes of the module's grid, 0 if there is none.
+static int64_t countAxes(func::FuncOp function) {
+  auto grids = function->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
+  return grids.empty() ? 0 : (*grids.begin()).getShape().size();
+}
+
+/// Whether `attribute` is unit, or lists axes of the module's grid.
+static bool isSharding(func::FuncOp function, Attribute attribute) {
+  auto axes = dyn_cast<DenseI64ArrayAttr>(attribute);
+  if (!axes)
+    return isa<UnitAttr>(attribute);
+  int64_t count = countAxes(function);
+  return !axes.empty() &&
+         llvm::all_of(axes.asArrayRef(), [&](int64_t axis) { return axis >= 0 && axis < count; });
+}
+
+/// Verifies how an argument differs by rank.
+void GraphGate::verifySharding(func::FuncOp function, unsigned index, Attribute value) {
+  auto unit = dyn_cast<StringAttr>(value);
+  if (unit && !unit.empty() && countAxes(function) > 1)
+    fail(function) << "argument " << index << " is of the unit " << unit
+                   << ", which is gathered along the one axis of a grid, and the grid has two; "
+                   << "write axes in its place, as array<i64: 0>";
+  else if (unit ? unit.empty() : !isSharding(function, value))
+    fail(function) << "argument " << index << " has " << shardedAttrName << " = " << value
+                   << "; write it alone, or with axes of the grid, as array<i64: 0>, or with the "
+                   << "name of a unit, as \"blocks.0\"";
+}
+
 void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) {
   for (NamedAttribute attribute : function_interface_impl::getArgAttrs(function, index)) {
     StringRef name = attribute.getName();
@@ -164,8 +194,9 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       if (!kind || !llvm::is_contained({"input", "target", "param", "state"}, kind))
         fail(function) << "argument " << index << " is of kind " << value
                        << "; kinds are input, target, param and state";
-    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName ||
-               name == shardedAttrName) {
+    } else if (name == shardedAttrName) {
+      verifySharding(function, index, value);
+    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName) {
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value
                        << "; it has no value: write " << name << " alone, or leave it out";
@@ -210,9 +241,9 @@ void GraphGate::verifyResultAttributes(func::FuncOp function, unsigned index) {
         fail(function) << "result " << index << " has " << name << " = " << attribute.getValue()
                        << "; it is an array of {name, begin, bytes}, ranges of the result's bytes";
     } else if (name == shardedAttrName) {
-      if (!isa<UnitAttr>(attribute.getValue()))
+      if (!isSharding(function, attribute.getValue()))
         fail(function) << "result " << index << " has " << name << " = " << attribute.getValue()
-                       << "; it has no value: write " << name << " alone, or leave it out";
+                       << "; write it alone, or with axes of the grid, as array<i64: 0>";
     } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
       fail(function) << "result " << index << " has the attribute " << name << "; results have "
                      << schedule::nameAttrName << ", " << shardedAttrName << " and "
@@ -254,8 +285,10 @@ void GraphGate::verifyRanks(func::FuncOp function) {
 }
 
 void GraphGate::verifyGrid(shard::GridOp grid) {
-  if (grid.getShape().size() != 1 || grid.getShape()[0] < 1)
-    fail(grid) << "is no grid of one dimension, of a known number of ranks; write shape = 2";
+  bool isKnown = llvm::all_of(grid.getShape(), [](int64_t size) { return size >= 1; });
+  if (grid.getShape().empty() || grid.getShape().size() > 2 || !isKnown)
+    fail(grid) << "is no grid of one dimension or two, of a known number of ranks; write shape = 2 "
+                  "or shape = 2x2";
   auto grids = grid->getParentOfType<ModuleOp>().getOps<shard::GridOp>();
   if (grid != *grids.begin())
     fail(grid) << "is the second grid; all collectives of a module are on one";
@@ -267,7 +300,7 @@ void GraphGate::verifyCollective(Operation *op) {
     fail(op) << "is in a loop; ranks exchange values between the ops of a function alone";
   auto axes = op->getAttrOfType<DenseI16ArrayAttr>("grid_axes");
   if (!axes || axes.size() != 1)
-    fail(op) << "is not over all ranks; write grid_axes = [0]";
+    fail(op) << "is not along one axis of the grid; write grid_axes = [0], or [1] for the second";
   auto reduction = op->getAttrOfType<shard::ReductionKindAttr>("reduction");
   if (reduction && reduction.getValue() != shard::ReductionKind::Sum)
     fail(op) << "is no sum; ranks add, and nothing else";

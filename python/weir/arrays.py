@@ -25,7 +25,7 @@ class Array(NDArrayOperatorsMixin):
         self._buffer: Buffer | None = buffer
         self._values: numpy.ndarray | None = None
         self._donated_to = ""
-        self._status: Status | None = None  # of the run
+        self._status: Status | Statuses | None = None  # of the run
 
     @property
     def name(self) -> str:
@@ -147,6 +147,18 @@ class Status:
         if number := self._array.item():
             what = self._checks[number - 1] if number <= len(self._checks) else "a gather reads out of range"
             raise Error(f"{self._entry}: {what}; the nearest element was read")
+
+
+class Statuses:
+    """Those of the parts of a run."""
+
+    def __init__(self, parts: list[Status]):
+        self._parts = parts
+
+    def check(self) -> None:
+        """Raises Error if an index was out of range in one of them; waits for the run."""
+        for part in self._parts:
+            part.check()
 
 
 def like(value: Array, given: Any) -> Any:

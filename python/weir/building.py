@@ -136,17 +136,20 @@ def build_step(
                                 [*words, f"--checkpoint={options.checkpoint}",
                                  *(flag for flag, is_set in flags.items() if is_set)], options.precision)
 
+    bind = call.bind  # alone: a call has the values of all parameters
+
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
         if missing := [name for name in targets if name not in named]:
             raise TypeError(f"the target {missing[0]} is missing")
         given = {name: named[name] for name in (*targets, *rates, "microbatches") if name in named}
-        return call.bind(arguments, {name: value for name, value in named.items() if name not in given}) | given
+        return bind(arguments, {name: value for name, value in named.items() if name not in given}) | given
 
     step = make(
         path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)], folder, dtypes,
         rates=rates, own=list(own), rebuild=call.rebuild, predictor=predictor, check_values=options.check_values,
     )
-    step._sharding, step._num_ranks = exported.sharding, exported.ranks
+    step._sharding, step._private = exported.sharding, set(exported.private)
+    step._num_ranks, step._num_replicas = exported.ranks, exported.replicas
     entry = step.entries["main.step"]
     if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
                  and tensor.name not in (*names, *rates, "microbatches")]:

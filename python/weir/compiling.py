@@ -77,6 +77,7 @@ def compile_step(
     precision: str | None = None,
     pieces: bool = False,
     shards: int = 1,
+    replicas: int = 1,
 ) -> Step:
     """Compiles a training step: forward, loss, backward and the optimizer's update in one run.
 
@@ -101,6 +102,8 @@ def compile_step(
     `pieces`:  whether the step can be taken apart, for `weir.distributed.DataParallel`: entries that give gradients and
                that update by them, beside the step.
     `shards`:  the number of parts that parameters are updated in, for DataParallel(step, sharded=True).
+    `replicas`: the number of groups of ranks that share the module out, each with a batch of its own, for
+               weir.distributed.TensorParallel(step, mesh). The loss is the mean over all.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
@@ -109,8 +112,9 @@ def compile_step(
                           memory_limit, checkpoint, precision, pieces, shards)
     targets = dict(targets or {})
     with telling("exporting"):
-        exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)
-        predicted = None if predict is None else _make_call(module, predict, _export_evaluated(module, predict))
+        exported = export(module, example, loss=loss, targets=targets, keep_buffers=True, replicas=replicas)
+        predicted = None if predict is None else _make_call(module, predict,
+                                                            _export_evaluated(module, predict, replicas))
     made = get_module(module)
     own = [*exported.parameters, *(name for name in exported.states if name in dict(made.named_buffers()))]
     return build_step(_make_call(module, example, exported), options, own=own, targets=list(targets),
@@ -121,13 +125,13 @@ def _make_call(module: nn.Module | Callable, example: Example, exported: Exporte
     return Call(exported, make_bind(module, example), make_rebuild(exported))
 
 
-def _export_evaluated(module: nn.Module | Callable, example: Example) -> Exported:
+def _export_evaluated(module: nn.Module | Callable, example: Example, replicas: int) -> Exported:
     """Exports a module in evaluation mode, and leaves it in its own."""
     modes = {part: part.training for part in module.modules()} if isinstance(module, nn.Module) else {}
     for part in modes:
         part.training = False
     try:
-        return export(module, example, entry=PREDICT, keep_buffers=True)
+        return export(module, example, entry=PREDICT, keep_buffers=True, replicas=replicas)
     finally:
         for part, mode in modes.items():
             part.training = mode
@@ -200,8 +204,10 @@ def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     """Returns a function from results by name to the nested values that the module returns."""
+    output = exported.output  # alone: a graph has the values of all parameters
+
     def rebuild(results: dict[str, Array], given: Any) -> Any:
-        return map_leaves(exported.output, lambda place, leaf: like(results[leaf.name], given),
+        return map_leaves(output, lambda place, leaf: like(results[leaf.name], given),
                           lambda value: isinstance(value, Result))
 
     return rebuild

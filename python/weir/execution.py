@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy
 
-from weir.arrays import Array, Status
+from weir.arrays import Array, Status, Statuses
 from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
-from weir.sections import KEPT, SENT, join_sections
+from weir.sections import KEPT, SENT, Pool, Run, join_sections
 
 # From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
 # faster than preparing a run for an address.
@@ -166,15 +166,17 @@ class Execution:
                 tensors[:] = [dataclasses.replace(tensor, dtype=dtypes.get(tensor.name, tensor.dtype))
                               for tensor in tensors]
         self.target = self._program.target
-        # Of an entry in sections: the sections. Who runs them for several ranks sets `exchange`.
+        # Of an entry in sections: the sections. Who runs them for several ranks sets `exchange` and `gather`.
         self.entries, self.sections = join_sections(self._program.entries)
         self.exchange: Callable[[dict[str, Array]], dict[str, numpy.ndarray]] | None = None
+        self.gather: Callable[[list[tuple[str, int, Tensor, Buffer]]], None] | None = None
+        self.pool = Pool(device)  # of what crosses sections
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self._program.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
         # By entry and argument: the address of the array of the last call, and its buffer.
         self._adopted: dict[tuple[str, str], tuple[int, Buffer]] = {}
-        self.status: Status | None = None  # of the last run, where its entry checks indices
+        self.status: Status | Statuses | None = None  # of the last run, where its entry checks indices
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -283,6 +285,9 @@ class Execution:
                 elif donor and isinstance(given.get(donor), Array) and not checks:
                     outputs.append(inputs[plan.places[donor]])
                     lent[tensor.name] = Array(tensor, outputs[-1])
+                elif tensor.name.startswith((KEPT, SENT)):
+                    outputs.append(self.pool.take(tensor))
+                    lent[tensor.name] = Array(tensor, outputs[-1])
                 else:
                     ring = self._get_ring(entry, "result", tensor)
                     outputs.append(ring.take())
@@ -315,7 +320,8 @@ class Execution:
     def _call_sections(self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None]) -> dict[str, Array]:
         """Runs the sections of an entry, with an exchange behind each but the last."""
         if self.exchange is None:
-            raise Error(f"{entry.name} exchanges values with other ranks; call it by weir.distributed.TensorParallel")
+            raise Error(f"{entry.name} exchanges values with other ranks; call it by weir.distributed.TensorParallel, or "
+                        "FullySharded")
         arguments = {tensor.name for tensor in entry.arguments}
         problems = [f"there is no argument {name}" for name in given if name not in arguments]
         for tensor in self.get_missing(entry):
@@ -327,14 +333,20 @@ class Execution:
                 problems.append(str(error))
         if problems:
             raise ValueError(f"{entry.name}: {'; '.join(problems)}")
-        values, results = dict(given), {}
-        for section in self.sections[entry.name]:
-            taken = {tensor.name: values[tensor.name] for tensor in section.arguments if tensor.name in values}
+        statuses = []
+
+        def call(section: Entry, taken: dict[str, Any]) -> dict[str, Array]:
+            self.status = None
             made = self.call(section, taken)
-            values |= {name: made.pop(name) for name in list(made) if name.startswith(KEPT)}
-            if sent := {name: made.pop(name) for name in list(made) if name.startswith(SENT)}:
-                values |= self.exchange(sent)
-            results |= made
+            if self.status is not None:
+                statuses.append(self.status)
+            return made
+
+        results = Run(self.sections[entry.name], self.pool, call, self.exchange, self.gather).do(given)
+        if statuses:
+            self.status = Statuses(statuses)
+            for array in results.values():
+                array._status = self.status
         commit()
         return results
 

@@ -51,7 +51,9 @@ class Exported:
     output: Any  # as the module gave it, the names of results in place of tensors
     dtypes: dict[str, numpy.dtype] = dataclasses.field(default_factory=dict)  # unsigned ones, of arguments and results
     sharding: dict[str, Any] = dataclasses.field(default_factory=dict)  # how parameters differ by rank, of those that do
-    ranks: int = 1  # that the graph is for
+    ranks: int = 1  # that the graph is for; of several replicas those of one
+    replicas: int = 1  # of these ranks
+    private: Collection[str] = ()  # other arguments that differ by rank: batches, buffers, the seed
 
     def save(
         self,
@@ -106,9 +108,14 @@ def check_names(arguments: Sequence[Argument]) -> None:
 
 def set_attributes(
     lowered: ir.Module, arguments: Sequence[Argument], results: Sequence[str], frozen: Collection[str] = (),
-    sharded: Collection[str] = (),
+    sharded: Mapping[str, Sequence[int] | str] | None = None,
+    differing: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
-    """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know."""
+    """Sets weir.name, weir.kind, weir.donate, weir.frozen and weir.sharded, which torch-mlir does not know.
+
+    `sharded`: of arguments that differ by rank the axes of the grid along which they do, or their unit; `differing`: the
+               axes of results that differ.
+    """
     [function] = lowered.body.operations
 
     def attributes(**values: str) -> dict[str, ir.Attribute]:
@@ -116,17 +123,24 @@ def set_attributes(
 
     with lowered.context as context:
         context.allow_unregistered_dialects = True
-        donate, freeze, shard = ({f"weir.{name}": ir.UnitAttr.get()} for name in ("donate", "frozen", "sharded"))
+        donate, freeze = ({f"weir.{name}": ir.UnitAttr.get()} for name in ("donate", "frozen"))
+
+        def shard(how: Sequence[int] | str | None) -> dict[str, ir.Attribute]:
+            if not how:
+                return {}
+            return attributes(sharded=how) if isinstance(how, str) else {"weir.sharded": ir.DenseI64ArrayAttr.get(how)}
+
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([
             ir.DictAttr.get(
                 attributes(name=argument.name, kind=argument.kind)
                 | (donate if argument.donated else {})
                 | (freeze if argument.name in frozen else {})
-                | (shard if argument.name in sharded else {})
+                | shard((sharded or {}).get(argument.name))
             )
             for argument in arguments
         ])
-        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes(name=n)) for n in results])
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([
+            ir.DictAttr.get(attributes(name=name) | shard((differing or {}).get(name))) for name in results])
 
 
 def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[str]) -> None:
@@ -134,11 +148,11 @@ def set_names(lowered: ir.Module, arguments: Sequence[str], results: Sequence[st
     set_attributes(lowered, [Argument(name, "input", (), None) for name in arguments], results)
 
 
-def add_grid(lowered: ir.Module, ranks: int) -> None:
-    """Says of how many ranks the collectives of a module are."""
+def add_grid(lowered: ir.Module, shape: Sequence[int]) -> None:
+    """Says of how many ranks along each axis the collectives of a module are."""
     with lowered.context as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
-        ir.Operation.create(GRID_OP, [], [], {"sym_name": ir.StringAttr.get(GRID), "shape": ir.DenseI64ArrayAttr.get([ranks])},
+        ir.Operation.create(GRID_OP, [], [], {"sym_name": ir.StringAttr.get(GRID), "shape": ir.DenseI64ArrayAttr.get(shape)},
                             ip=ir.InsertionPoint.at_block_begin(lowered.body))
 
 

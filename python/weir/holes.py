@@ -80,7 +80,8 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                 attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.numbers[0])}
             elif hole.name in COLLECTIVES:
                 (name, axis), operands = COLLECTIVES[hole.name], [old.operands[next(tensors)]]
-                attributes = {"grid": ir.FlatSymbolRefAttr.get(GRID), "grid_axes": ir.Attribute.parse("array<i16: 0>")}
+                attributes = {"grid": ir.FlatSymbolRefAttr.get(GRID),
+                              "grid_axes": ir.Attribute.parse(f"array<i16: {hole.numbers[1]}>")}
                 if axis:
                     attributes[axis] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
             else:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from weir import checkpoints
-from weir.arrays import Array, Status, like
+from weir.arrays import Array, Status, Statuses, like
 from weir.execution import HELD_KINDS, Execution, NotFiniteError, Watcher, check_value, describe_mismatch, make_start
 from weir.locations import find_tool
 from weir.optimizers import Rate
@@ -262,12 +262,13 @@ class Step(Compiled):
         taken = {tensor.name for entry in self.entries.values() for tensor in entry.arguments}
         self._rates = {name: rate for name, rate in rates.items() if name in taken}
         self._own = own
-        self._sharding: Mapping[str, Any] = {}  # of parameters that differ by rank: a Sharding
-        self._num_ranks = 1
+        self._sharding: Mapping[str, Any] = {}  # of parameters that differ by rank: a Sharding, or a Flat
+        self._private: set[str] = set()  # other arguments that differ by rank
+        self._num_ranks = self._num_replicas = 1
         self._rebuild = rebuild
         self._accumulated = 0  # microbatches since the last step
         self._results: dict[str, Array] = {}
-        self._unchecked: list[tuple[int, Status]] = []
+        self._unchecked: list[tuple[int, Status | Statuses]] = []
         self._steps = 0
 
     @property
@@ -424,7 +425,7 @@ class Step(Compiled):
         self._steps, self._accumulated = (int(text) if text.isdecimal() else 0 for text in texts)
 
 
-def _check_step(step: int, status: Status) -> None:
+def _check_step(step: int, status: Status | Statuses) -> None:
     try:
         status.check()
     except Error as error:

@@ -66,22 +66,22 @@ class Heads(nn.Module):
         x = x + self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
-    def share_out(self):
+    def share_out(self, group=None):
         """Keeps this rank's heads and columns."""
         from weir.distributed import ColumnLinear, RowLinear
 
-        self.qkv, self.out = ColumnLinear(self.qkv, parts=3, heads=self.heads), RowLinear(self.out)
-        self.up, self.down = ColumnLinear(self.up), RowLinear(self.down)
-        self.heads //= torch.distributed.get_world_size()
+        self.qkv, self.out = ColumnLinear(self.qkv, parts=3, heads=self.heads, group=group), RowLinear(self.out, group=group)
+        self.up, self.down = ColumnLinear(self.up, group=group), RowLinear(self.down, group=group)
+        self.heads //= torch.distributed.get_world_size(group)
 
 
-def make_heads(blocks=1, seed=0, shared_out=True):
-    """Returns a language model with attention, of which this rank has its part."""
+def make_heads(blocks=1, seed=0, shared_out=True, group=None):
+    """Returns a language model with attention, of which this rank has its part among the ranks of a group."""
     torch.manual_seed(seed)
     model = Language(blocks, "tied")
     model.blocks = nn.ModuleList(Heads() for _ in range(blocks))
     for block in model.blocks if shared_out else []:
-        block.share_out()
+        block.share_out(group)
     return model
 
 

@@ -39,3 +39,9 @@ def test_tensor_parallel():
 def test_pipeline(schedule):
     text = run("pipeline.py", "--blocks=4", "--compare", f"--schedule={schedule}", "--steps=2")
     assert "step 2  loss " in text and text.count("largest error of a gradient") == 2
+
+
+def test_fully_sharded(tmp_path):
+    text = run("fully_sharded.py", "--compare", "--steps=2", "--blocks=1", f"--checkpoint={tmp_path}")
+    assert "step 2  loss " in text and "largest difference from data parallel: " in text
+    assert not run("fully_sharded.py", "--steps=2", "--blocks=1", f"--checkpoint={tmp_path}")

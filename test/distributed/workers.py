@@ -5,18 +5,23 @@ import functools
 import json
 import os
 import pathlib
+import signal
 import sys
 import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
 import models
 import weir
 import weir.distributed
+from sharded import CLIPPED, accumulated, broken, checkpointed_parts, fully_sharded, refuse_parts, skipped_parts  # noqa: F401
+from weir.distributed import folders
 from weir.distributed.groups import hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
 from torch.distributed import _functional_collectives as functional_collectives
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining.schedules import get_schedule_class
 
 V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
@@ -204,9 +209,9 @@ def train_alone(steps, count, options):
             "values": {name: value.tolist() for name, value in step.state_dict().items()}}
 
 
-def compile_heads(seed=0, shared_out=True, blocks=1, change=None, **options):
+def compile_heads(seed=0, shared_out=True, blocks=1, change=None, group=None, **options):
     """Compiles a step of a model with attention, of which this rank has its part. `change` may alter that first."""
-    module = models.make_heads(blocks, seed, shared_out)
+    module = models.make_heads(blocks, seed, shared_out, group)
     if change:
         change(module)
     tokens, target = models.draw(ROWS)
@@ -219,34 +224,90 @@ def list_values(values):
     return {name: torch.as_tensor(value).tolist() for name, value in values.items()}
 
 
+def train_parts(parallel, steps, replica=0):
+    """Trains with a microbatch beside each step, both of a replica, and returns the losses and whole values."""
+    losses = []
+    for number in range(steps):
+        for function, microbatch in ((parallel.accumulate, 0), (parallel, 1)):
+            tokens, target = draw_batch(number, 2 * replica + microbatch)
+            losses.append(float(function(tokens, target=target)))
+    return {"losses": losses, "values": list_values(parallel.state_dict())}
+
+
+def hash_shared(parallel):
+    shared = [key for key in parallel.step._execution.held if not parallel._find_part(key)]
+    return hash_tensors(map(torch.from_numpy, parallel.step._execution.read(shared).values()))
+
+
 def tensor_parallel(steps):
-    """Trains parts of a model, with a microbatch beside each step. Rank 0 trains the whole as well, and a model whose
-    bias is counted on each rank."""
+    """Trains parts of a model. Rank 0 trains the whole as well, and a model whose bias is counted on each rank."""
     found = {}
-    for name, change in {"right": None, "wrong": add_bias_twice}.items():
-        parallel = weir.distributed.TensorParallel(compile_heads(change=change, accumulate=True))
-        losses = []
-        for number in range(steps):
-            for function, microbatch in ((parallel.accumulate, 0), (parallel, 1)):
-                tokens, target = draw_batch(number, microbatch)
-                losses.append(float(function(tokens, target=target)))
-        whole = parallel.state_dict()
-        found[name] = {"losses": losses, "values": list_values(whole)}
-        if not change:
-            shared = [key for key in parallel.step._execution.held if not parallel._is_part(key)]
-            found["shared"] = hash_tensors(map(torch.from_numpy, parallel._execution.read(shared).values()))
+    for name, options in {"right": {}, "wrong": {"change": add_bias_twice}, "clipped": CLIPPED}.items():
+        parallel = weir.distributed.TensorParallel(compile_heads(accumulate=True, **options))
+        found[name] = train_parts(parallel, steps)
+        found[f"{name} shared"] = hash_shared(parallel)
+        if name == "right":
             own = parallel.step.state_dict()
             found["own"] = {key: list(value.shape) for key, value in own.items()}
-            parallel.load_state_dict(whole)
+            parallel.load_state_dict({key: torch.tensor(value) for key, value in found[name]["values"].items()})
             found["same"] = all((parallel.step.state_dict()[key] == value).all() for key, value in own.items())
     if dist.get_rank() == 0:
-        step, losses = compile_heads(shared_out=False, accumulate=True), []
+        for name, options in {"right": {}, "clipped": CLIPPED}.items():
+            found[f"{name} alone"] = train_parts(compile_heads(shared_out=False, accumulate=True, **options), steps)
+    return found
+
+
+def skipped_step():
+    """Does a step for which one column's scale has an infinite gradient, on the last rank alone; and one without."""
+    found = {}
+    for name in "skipped", "done":
+        @torch.no_grad()
+        def change(module):
+            up = module.blocks[0].up
+            up.bias.fill_(1)
+            if name == "skipped" and dist.get_rank() == dist.get_world_size() - 1:
+                up.bias[0] = 0
+            up.forward = lambda x: torch.nn.functional.linear(x, up.weight) * torch.sqrt(up.bias)
+
+        step = compile_heads(change=change, loss_scale=True)
+        before = read_bits(step)
+        tokens, target = draw_batch(0, 0)
+        loss = float(weir.distributed.TensorParallel(step)(tokens, target=target))
+        found[name] = {"loss": loss, "scale": float(step._execution.read(["loss_scale"])["loss_scale"]),
+                       "changed": sorted(key for key, value in read_bits(step).items() if value != before[key])}
+    return found
+
+
+def replicas(count, steps, folder):
+    """Trains parts of a model in replicas with batches of their own. Rank 0 trains the whole by their mean."""
+    mesh = init_device_mesh("cpu", (count, dist.get_world_size() // count))
+    options = {"accumulate": True, "clip_norm": 0.1}
+    make = functools.partial(compile_heads, group=mesh.get_group(1), replicas=count, **options)
+    parallel = weir.distributed.TensorParallel(make(), mesh)
+    found = train_parts(parallel, steps, mesh.get_local_rank(0)) | {"shared": hash_shared(parallel)}
+    parallel.save(folder)
+    again = weir.distributed.TensorParallel(make(), mesh)
+    found["same"] = again.load(folder) == steps and list_values(again.state_dict()) == found["values"]
+    tokens, target = models.draw(ROWS, seed=int(dist.get_rank() == 1))
+    found["refused"] = catch(lambda: again(tokens, target=target))
+    if dist.get_rank() == 0:
+        step, losses = compile_heads(shared_out=False, **options), []
         for number in range(steps):
-            for function, microbatch in ((step.accumulate, 0), (step, 1)):
-                tokens, target = draw_batch(number, microbatch)
-                losses.append(float(function(tokens, target=target)))
+            *rest, last = (draw_batch(number, batch) for batch in range(2 * count))
+            each = [float(step.accumulate(tokens, target=target)) for tokens, target in rest]
+            each.append(float(step(last[0], target=last[1])))
+            losses += [sum(each[microbatch::2]) / count for microbatch in (0, 1)]
         found["alone"] = {"losses": losses, "values": list_values(step.state_dict())}
     return found
+
+
+def catch(function):
+    """Returns the error of a call, "" if it has none."""
+    try:
+        function()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def add_bias_twice(module):
@@ -267,36 +328,75 @@ def add_twice(module):
     down.forward = lambda x: functional_collectives.all_reduce(once(x), "sum", down._group)
 
 
-def checkpointed(folder, steps, every, pause=0.0, parallel=None, stall=None, **options):
-    """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file."""
+def checkpointed(folder, steps, every, kind="data", pause=0.0, parallel=None, stall=None, die=None, **options):
+    """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file.
+
+    `die`: a rank, a number of steps, and the part of the checkpoint behind which the rank kills itself.
+    """
     rank = dist.get_rank()
-    step = compile_step(seed=rank, **options)
-    trained = weir.distributed.DataParallel(step, **(parallel or {}))
-    start = trained.load(folder)
-    hashes = {}
+    if kind == "data":
+        trained = weir.distributed.DataParallel(compile_step(seed=rank, **options), **(parallel or {}))
+    else:
+        trained = weir.distributed.TensorParallel(compile_heads(**options))
+    start, losses, hashes = trained.load(folder), [], {}
     for number in range(start, steps):
         if stall is not None and stall == [rank, number]:
             time.sleep(3600)
-        tokens, target = draw_batch(number, rank)
-        trained(tokens, target=target)
-        hashes[number] = hash_tensors(step.state_dict().values())
+        tokens, target = draw_batch(number, rank if kind == "data" else 0)
+        losses.append(float(trained(tokens, target=target)))
+        hashes[number] = hash_tensors(trained.step.state_dict().values())
         with open(f"progress.{rank}", "a") as file:
             file.write(f"{number}\n")
         time.sleep(pause)
+        if die is not None and die[:2] == [rank, number + 1]:
+            die_behind(die[2])
         if (number + 1) % every == 0:
             trained.save(folder)
-    return {"start": start, "hashes": hashes, "bits": read_bits(step)}
+    return {"start": start, "hashes": hashes, "bits": read_bits(trained.step), "losses": losses,
+            "values": list_values(trained.state_dict()) if kind == "tensor" else {}}
+
+
+def move_parts(folder, steps, every):
+    """Trains by both ranks; and again from the first checkpoint on, by rank 0 alone, and then by both."""
+    def train(start, end, group=None, folder=None):
+        if group == dist.GroupMember.NON_GROUP_MEMBER:
+            return [], {}
+        trained = weir.distributed.TensorParallel(compile_heads(group=group, accumulate=True), group)
+        assert not folder or trained.load(folder) == start
+        losses = []
+        for number in range(start, end):
+            tokens, target = draw_batch(number, 0)
+            losses.append(float(trained(tokens, target=target)))
+            if folder or number + 1 == every:
+                trained.save(folder or first)
+        return losses, list_values(trained.state_dict())
+
+    first = f"{folder}/moved"
+    whole = train(0, steps)
+    one = train(every, 2 * every, dist.new_group([0]), first)
+    dist.barrier()
+    two = train(2 * every, steps, None, first)
+    read = train(steps, steps, dist.new_group([0]), first)
+    return {"whole": whole, "losses": one[0] + two[0], "values": two[1], "read": read[1]}
+
+
+def die_behind(part):
+    """Makes this rank kill itself once it has written its data, or all but the final name of the folder."""
+    def kill(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    write = dcp.FileSystemWriter.write_data
+    if part == "data":
+        dcp.FileSystemWriter.write_data = lambda *arguments: kill(write(*arguments).wait())
+    else:
+        folders._replace = kill
 
 
 def refuse(cases):
     """Returns the error of each case, a call that does not fit, on each rank."""
     found = {}
     for case in cases:
-        try:
-            refuse_case(case, dist.get_rank())
-            found[case] = ""
-        except Exception as error:
-            found[case] = f"{type(error).__name__}: {error}"
+        found[case] = catch(lambda: refuse_case(case, dist.get_rank()))
     return found
 
 
@@ -353,8 +453,19 @@ def refuse_parallel(case, rank):
         compile_heads(change=forget_sum)
     elif case == "sum of a sum":
         compile_heads(change=add_twice)
-    elif case == "clipped parts":
-        compile_heads(clip_norm=1.0)
+    elif case == "pieces of parts":
+        compile_heads(pieces=True)
+    elif case == "replicas of the whole":
+        compile_step(replicas=2)
+    elif case == "replicas without a mesh":
+        group = init_device_mesh("cpu", (2, 1)).get_group(1)
+        make(compile_heads(group=group, replicas=2), group)
+    elif case == "a mesh of one dimension":
+        make(compile_heads(), init_device_mesh("cpu", (2,)))
+    elif case == "parts of replicas":
+        mesh = init_device_mesh("cpu", (2, 1))
+        make(compile_heads(group=mesh.get_group(1), replicas=2, change=lambda module: torch.nn.init.constant_(
+            module.blocks[0].up.bias, rank)), mesh)
     elif case == "adafactor of parts":
         compile_heads(optimizer=weir.Adafactor())
     elif case == "no collectives":

@@ -24,8 +24,10 @@ if not torch.distributed.is_available():
     raise ImportError("this torch was built without torch.distributed; install one that has it")
 
 from weir.distributed.data_parallel import DataParallel  # noqa: E402
+from weir.distributed.fully_sharded import FullySharded, fully_shard  # noqa: E402
 from weir.distributed.groups import FaultError  # noqa: E402
 from weir.distributed.pipelines import Stages, stages  # noqa: E402
 from weir.distributed.tensor_parallel import ColumnLinear, RowLinear, TensorParallel  # noqa: E402
 
-__all__ = ["ColumnLinear", "DataParallel", "FaultError", "RowLinear", "Stages", "TensorParallel", "stages"]
+__all__ = ["ColumnLinear", "DataParallel", "FaultError", "FullySharded", "RowLinear", "Stages", "TensorParallel",
+           "fully_shard", "stages"]

@@ -4,23 +4,27 @@ A graph with collectives is compiled to sections, which run one after the other 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed import _functional_collectives as functional
 from torch.nn import functional as F
 
 from weir.arrays import Array
+from weir.distributed import folders
 from weir.distributed.groups import Ranks, hash_tensors
 from weir.distributed.reductions import RankOrder
 from weir.programs import Signature, Step
 from weir.runtime import Entry, Error, to_host
 from weir.sections import Collective, read_collective
-from weir.torch.collectives import SHARDING, Sharding
+from weir.torch.collectives import SHARDING, Flat, Sharding
 
 NARROW = (torch.float16, torch.bfloat16)  # added in f32
 
@@ -85,20 +89,37 @@ class TensorParallel:
     Each rank makes the same `weir.compile_step` of its part of the module, and calls this instead. One thread may call it.
     """
 
-    def __init__(self, step: Step, group: dist.ProcessGroup | None = None):
+    _has_own_batches = False  # whether arguments of a call differ by rank
+
+    def __init__(self, step: Step, group: dist.ProcessGroup | DeviceMesh | None = None):
         """Checks that all ranks have the same step, and the same values of what they share.
 
-        `group`: that of the module's collectives, by default the whole world. It has a backend for host memory.
+        `group`: that of the module's collectives, by default the whole world. It has a backend for host memory. For a step
+                 with `replicas` a mesh of all ranks with two dimensions: the replicas, and the ranks of each.
         Errors: weir.Error, the same on every rank.
         """
-        self._step, self._ranks, self._execution = step, Ranks(group), step._execution
+        self._step, self._execution = step, step._execution
+        is_mesh = isinstance(group, DeviceMesh)
+        self._ranks = Ranks(None if is_mesh else group)  # all that take part
+        problem = f"the mesh has {group.ndim} dimensions and {group.size()} of {self._ranks.size} ranks; give one of " \
+                  "all ranks with two dimensions, the replicas first" \
+            if is_mesh and (group.ndim != 2 or group.size() != self._ranks.size) else ""
+        self._ranks.agree(problem, "comparing the ranks")
+        self._mesh = group if is_mesh else DeviceMesh.from_group(self._ranks.group, "cpu")
+        # Those along each axis of the step's grid.
+        self._axes = [Ranks(group.get_group(axis)) for axis in (0, 1)] if is_mesh else [self._ranks]
+        self._axes = self._axes[-1:] if step._num_replicas == 1 else self._axes
+        # Of each rank the first one of its replica, which has the same batch.
+        own = dist.get_process_group_ranks(self._axes[-1].group)[0] if is_mesh else 0
+        self._firsts = [row[0] for row in self._ranks.share([own], "comparing the ranks")]
         self._ranks.agree(self._find_problem(), "comparing the ranks")
         self._ranks.require_same([step._path.read_bytes()], "artifacts", "compile one module with the same options, for "
                                  "processors or GPUs of one kind")
         shared = [name for name in self._execution.held if not self._is_part(name)]
-        values = self._execution.read(shared)
-        self._ranks.require_same([*shared, hash_tensors(_to_tensor(values[name]) for name in shared)],
-                                 "values of what all share", "seed them alike, or load one checkpoint")
+        self._ranks.require_same([*shared, self._hash(shared)], "values of what all share",
+                                 "seed them alike, or load one checkpoint")
+        if len(self._axes) > 1:
+            self._compare_replicas([name for name in self._execution.held if name not in shared])
         self._execution.exchange = self._exchange
 
     @property
@@ -108,7 +129,7 @@ class TensorParallel:
 
     @property
     def steps(self) -> int:
-        """The number of steps done."""
+        """The number of steps done, including those before a loaded checkpoint."""
         return self._step.steps
 
     def __call__(self, *arguments: Any, **named: Any) -> Array:
@@ -142,7 +163,7 @@ class TensorParallel:
         for name, value in values.items():
             if sharding := self._find_sharding(name):
                 with self._ranks.guard(f"gathering {name}"):
-                    values[name] = sharding.join(self._gather(value))
+                    values[name] = sharding.join(gather(self._axes[-1], value))
         return values
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
@@ -151,32 +172,84 @@ class TensorParallel:
 
         Errors: ValueError for missing names, and for other shapes or types; nothing is changed then.
         """
+        rank = self._axes[-1].rank
         self._step.load_state_dict({
-            name: sharding.cut(torch.as_tensor(value), self._ranks.rank) if (sharding := self._find_sharding(name)) else value
+            name: sharding.cut(torch.as_tensor(value), rank) if (sharding := self._find_sharding(name)) else value
             for name, value in values.items()})
 
-    def _find_sharding(self, name: str) -> Sharding | None:
+    def save(self, folder: str | os.PathLike) -> pathlib.Path:
+        """Writes a checkpoint of all ranks as `step-N` in `folder`, which all ranks must see, and returns its path.
+
+        It is there as a whole or not at all. `load` may read it with another number of ranks.
+        Errors: OSError; weir.Error, on every rank, if one cannot write; FaultError if a rank is lost.
+        """
+        self._step._check_steps()
+        values = {name: self._distribute(name, to_tensor(value)) for name, value in self._execution.read().items()}
+        return folders.save(self._ranks, pathlib.Path(folder), values,
+                            {"steps": self._step.steps, "accumulated": self._step._accumulated})
+
+    def load(self, folder: str | os.PathLike) -> int:
+        """Reads the last whole checkpoint in `folder`, and returns its number of steps; 0 if there is none.
+
+        Errors: weir.CheckpointError, on every rank, if it belongs to another step; FaultError if a rank is lost.
+        """
+        own = {name: to_tensor(numpy.empty(tensor.shape, tensor.dtype)) for name, tensor in self._execution.held.items()}
+        found = folders.load(self._ranks, pathlib.Path(folder),
+                             lambda _: {name: self._distribute(name, value) for name, value in own.items()})
+        if found is None:
+            return 0
+        self._execution.hold({name: value.numpy().view(self._execution.held[name].dtype) for name, value in own.items()})
+        self._step._steps, self._step._accumulated = found[1]["steps"], found[1]["accumulated"]
+        return self._step.steps
+
+    def _distribute(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """Returns a value, or the whole one of which this rank has a part, on the same bytes."""
+        part = self._find_part(name)
+        return self._step._sharding[part].distribute(value, self._mesh) if part else value
+
+    def _find_sharding(self, name: str) -> Sharding | Flat | None:
         """Returns how a value of the module is shared out, None if all ranks have it."""
         return self._step._sharding.get(self._step._names.get(name, name))
 
     def _find_problem(self) -> str:
         """Returns why this rank cannot take part, or ""."""
-        step = self._step
+        step, size = self._step, self._axes[-1].size
         if not self._execution.sections:
             return "the step has no collectives; put ColumnLinear and RowLinear in its module"
-        if step._num_ranks != self._ranks.size:
-            return f"the step is for {step._num_ranks} ranks, and the group has {self._ranks.size}"
+        if not self._has_own_batches and any(isinstance(each, Flat) for each in step._sharding.values()):
+            return "the step's ranks have batches of their own; call it by FullySharded"
+        if step._num_ranks != size:
+            return f"the step is for {step._num_ranks} ranks, and the group has {size}"
+        if step._num_replicas != (replicas := self._ranks.size // size):
+            return f"the step has {step._num_replicas} replicas, and the ranks have {replicas}; compile it with " \
+                   "replicas=N, and give TensorParallel the mesh"
         if step._check_values:
             return "the step checks values, which one process does by itself; compile it without check_values"
         return ""
 
+    def _hash(self, names: list[str]) -> str:
+        values = self._execution.read(names)
+        return hash_tensors(to_tensor(values[name]) for name in names)
+
+    def _compare_replicas(self, parts: list[str]) -> None:
+        """Checks that the replicas have the same values of parts. Errors: Error on every rank."""
+        digest = int(self._hash(parts)[:14], 16)
+        rows = self._axes[0].share([digest], "comparing the replicas")
+        problem = "replicas have different values of parts; seed them alike, or load one checkpoint"
+        self._ranks.agree(problem if any(row != rows[0] for row in rows) else "", "comparing the replicas")
+
+    def _find_part(self, name: str) -> str | None:
+        """Returns the parameter of which a value is a part, or the optimizer's state of a part; None if all share it."""
+        return next((part for part in self._step._sharding if name == part or name.startswith(f"{part}.")), None)
+
     def _is_part(self, name: str) -> bool:
-        """Whether a value differs by rank: a part of a parameter, or the optimizer's state of one."""
-        return any(name == part or name.startswith(f"{part}.") for part in self._step._sharding)
+        """Whether a value may differ by rank."""
+        return self._find_part(name) is not None
 
     def _call(self, function: Callable, entry: Entry, signature: Signature, arguments: tuple, named: dict) -> Any:
         """Calls a function of the step, which runs an entry, once all ranks have the same arguments for it."""
-        step, digest, problem, what = self._step, hashlib.sha256(), "", f"step {self.steps + 1}"
+        step, problem, what = self._step, "", f"step {self.steps + 1}"
+        batch, rest = hashlib.sha256(), hashlib.sha256()
         taken = {tensor.name for tensor in entry.arguments}
         try:
             step._check_oldest()
@@ -186,64 +259,102 @@ class TensorParallel:
             own = {name: value for name, value in (step._evaluate(dict(rates)) | {"microbatches": 1.0}).items()
                    if name in taken}
             problem = step._find_mismatch(entry, bound | own)
-            for name, value in sorted((bound | own).items()):
-                digest.update(name.encode() + numpy.ascontiguousarray(to_host(value)).tobytes())
+            for digest, values in ((batch, {} if self._has_own_batches else bound), (rest, own)):
+                for name, value in sorted(values.items()):
+                    digest.update(name.encode() + numpy.ascontiguousarray(to_host(value)).tobytes())
         except (Error, TypeError, ValueError) as error:
             problem = str(error)
         rows = self._ranks.agree(problem, what, [step.steps, step._accumulated,
-                                                 int.from_bytes(digest.digest()[:7], "big")])
-        if odd := [rank for rank, row in enumerate(rows) if row != rows[0]]:
-            raise Error(f"rank {odd[0]} has other arguments than rank 0, or is at another step; give all the same")
+                                                 *(int.from_bytes(each.digest()[:7], "big") for each in (rest, batch))])
+        for rank, (row, first) in enumerate(zip(rows, self._firsts)):
+            if row[:-1] != rows[0][:-1] or row[-1] != rows[first][-1]:
+                raise Error(f"rank {rank} has other arguments than rank {first}, or is at another step; give all the same")
         with self._ranks.guard(what):
             return function(*arguments, **named)
 
     def _exchange(self, sent: Mapping[str, Array]) -> dict[str, numpy.ndarray]:
         """Returns the results of collectives, by the names of what each rank gives."""
-        received = {}
-        for name, array in sent.items():
-            collective = read_collective(name)
-            value = _to_tensor(array.numpy(), array._tensor.spelling)
-            result = self._compute(collective, value).contiguous()
-            received[collective.received] = (result.view(torch.uint16) if result.dtype == torch.bfloat16
-                                             else result).numpy()
-        return received
+        given = {read_collective(name): _read(array) for name, array in sent.items()}
+        results = self._add_all({key: value for key, value in given.items() if key.kind == "all_reduce"})
+        results |= self._scatter_all({key: value for key, value in given.items() if key.kind == "reduce_scatter"})
+        results |= {key: self._compute(key, value) for key, value in given.items() if key not in results}
+        return {key.received: (value.view(torch.uint16) if value.dtype == torch.bfloat16 else value).contiguous().numpy()
+                for key, value in results.items()}
+
+    def _add_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
+        """Returns sums, those that are alike by one exchange."""
+        sums = {}
+        for along, alike in _list_alike(given):
+            total = _add(self._axes[along], torch.cat([value.reshape(-1) for value in alike.values()]), None)
+            parts = total.split([value.numel() for value in alike.values()])
+            sums |= {key: part.view(value.shape) for part, (key, value) in zip(parts, alike.items())}
+        return sums
+
+    def _scatter_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
+        """Returns this rank's parts of sums, those that are alike by one exchange."""
+        sums = {}
+        for along, alike in _list_alike(given):
+            rank, size = self._axes[along].rank, self._axes[along].size
+            # Of each rank its parts of all sums.
+            pieces = [value.unflatten(key.axis, (size, value.shape[key.axis] // size)).movedim(key.axis, 0)
+                      for key, value in alike.items()]
+            rows = torch.cat([piece.flatten(1) for piece in pieces], 1)
+            count = rows.shape[1]
+            own = _add(self._axes[along], rows, count)[count * rank:count * (rank + 1)]
+            parts = own.split([piece[0].numel() for piece in pieces])
+            sums |= {key: part.reshape(piece.shape[1:]) for key, part, piece in zip(alike, parts, pieces)}
+        return sums
 
     def _compute(self, collective: Collective, value: torch.Tensor) -> torch.Tensor:
-        axis, rank, size = collective.axis, self._ranks.rank, self._ranks.size
+        axis, ranks = collective.axis, self._axes[collective.along]
         if collective.kind == "all_slice":
-            return value.chunk(size, axis)[rank]
+            return value.chunk(ranks.size, axis)[ranks.rank].clone()
         if collective.kind == "all_gather":
-            return torch.cat(self._gather(value), axis)
-        if collective.kind == "all_reduce":
-            return self._add(value, None).view(value.shape)
-        if collective.kind == "reduce_scatter":
-            pieces = value.chunk(size, axis)
-            count = pieces[0].numel()
-            total = self._add(torch.cat([piece.reshape(-1) for piece in pieces]), count)
-            return total[count * rank:count * (rank + 1)].view(pieces[0].shape)
+            return torch.cat(gather(ranks, value), axis)
         raise Error(f"the artifact has the collective {collective.kind}, which this version does not know")
 
-    def _add(self, value: torch.Tensor, share: int | None) -> torch.Tensor:
-        """Returns the sum over the ranks, in their order, as one row; with `share` only this rank's share of it is right."""
-        total = value.reshape(-1).to(torch.float32 if value.dtype in NARROW else value.dtype, copy=True)
-        if self._ranks.size > 1 and len(total):
-            ends = None if share is None else [share * (rank + 1) for rank in range(self._ranks.size)]
-            sums = RankOrder(self._ranks, total, ends)
-            sums.begin((0, len(total)))
-            sums.finish()
-        return total.to(value.dtype)
 
-    def _gather(self, value: torch.Tensor) -> list[torch.Tensor]:
-        """Returns the values of all ranks."""
-        if self._ranks.size == 1 or not value.numel():
-            return [value] * self._ranks.size
-        mine = value.contiguous().reshape(-1).view(torch.uint8)
-        everyone = torch.empty(self._ranks.size * len(mine), dtype=torch.uint8)
-        dist.all_gather_into_tensor(everyone, mine, group=self._ranks.group)
-        return [part.view(value.dtype).view(value.shape) for part in everyone.chunk(self._ranks.size)]
+def _list_alike(given: Mapping[Collective, torch.Tensor]) -> Iterable[tuple[int, dict[Collective, torch.Tensor]]]:
+    """Returns the values along one axis of the grid and of one type, each with that axis."""
+    alike: dict[tuple, dict[Collective, torch.Tensor]] = {}
+    for key, value in given.items():
+        alike.setdefault((key.along, value.dtype), {})[key] = value
+    return [(along, values) for (along, _), values in alike.items()]
 
 
-def _to_tensor(value: numpy.ndarray, spelling: str = "") -> torch.Tensor:
-    """Returns an array as a tensor on a copy of its bytes."""
-    made = torch.from_numpy(numpy.array(value))
-    return made.view(torch.bfloat16) if spelling == "BF16" else made
+def _add(ranks: Ranks, value: torch.Tensor, share: int | None) -> torch.Tensor:
+    """Returns the sum over ranks, in their order, as one row; with `share` only this rank's share of it is right."""
+    total = value.reshape(-1).to(torch.float32 if value.dtype in NARROW else value.dtype, copy=True)
+    if ranks.size > 1 and len(total):
+        ends = None if share is None else [share * (rank + 1) for rank in range(ranks.size)]
+        sums = RankOrder(ranks, total, ends)
+        sums.begin((0, len(total)))
+        sums.finish()
+    return total.to(value.dtype)
+
+
+def gather(ranks: Ranks, value: torch.Tensor) -> list[torch.Tensor]:
+    """Returns the values of all ranks."""
+    if ranks.size == 1 or not value.numel():
+        return [value] * ranks.size
+    mine = value.contiguous().reshape(-1).view(torch.uint8)
+    everyone = torch.empty(ranks.size * len(mine), dtype=torch.uint8)
+    dist.all_gather_into_tensor(everyone, mine, group=ranks.group)
+    return [part.view(value.dtype).view(value.shape) for part in everyone.chunk(ranks.size)]
+
+
+def _read(array: Array) -> torch.Tensor:
+    """Returns a result as a tensor. An index out of range is told later: here it would stop one rank alone."""
+    array._buffer.wait()
+    if (mapped := array._buffer.map()) is not None and array._tensor.bytes:
+        value = numpy.frombuffer(mapped, array.dtype).reshape(array.shape)
+    else:
+        value = numpy.empty(array.shape, array.dtype)
+        array._buffer.read(value)
+    made = to_tensor(value)
+    return made.view(torch.bfloat16) if array._tensor.spelling == "BF16" else made
+
+
+def to_tensor(value: numpy.ndarray) -> torch.Tensor:
+    """Returns an array as a tensor on its bytes. bfloat16 stays 16 bits, which PyTorch stores as integers."""
+    return torch.from_numpy(value.view(numpy.int16) if value.dtype == numpy.uint16 else value)

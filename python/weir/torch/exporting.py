@@ -8,7 +8,7 @@ from torch import nn
 
 from weir.graphs import Argument, Exported, ExportError, add_grid, check_names, print_graph, set_attributes
 from weir.holes import SEED, STEP
-from weir.torch.collectives import count_ranks, find_sharding
+from weir.torch.collectives import count_ranks, find_axis, find_sharding
 from weir.torch.lowering import lower
 from weir.torch.tracing import Tracing, check_random
 
@@ -23,6 +23,7 @@ def export(
     targets: Mapping[str, torch.Tensor] | None = None,
     entry: str = "main",
     keep_buffers: bool = False,
+    replicas: int = 1,
 ) -> Exported:
     """Returns `module`, or a function of tensors, as one function `entry` on tensors of static shape.
 
@@ -35,6 +36,8 @@ def export(
     Results:   the loss, if given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys; then the
                state that is written, under its names.
+    `replicas`: the number of groups of ranks that share the module out: the first axis of the grid of ranks, along which
+               inputs, targets and outputs differ. The loss is the mean over them.
     Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
                modules that write to their inputs; for names that two arguments share. TypeError for inputs that hold
                no tensor, for targets without a loss, and for a loss with parameters of its own.
@@ -44,7 +47,7 @@ def export(
         raise TypeError("targets are what loss is given; there is no loss")
     if isinstance(loss, nn.Module) and any(True for _ in loss.parameters()):
         raise TypeError("the loss has parameters of its own; make it a part of the module")
-    tracing = Tracing(module, inputs, loss, targets)
+    tracing = Tracing(module, inputs, loss, targets, replicas)
     for name, value in (tracing.batch | targets).items():
         if value.dtype in UNSIGNED:
             raise ExportError(f"{name} is {value.dtype}, but Weir has no unsigned integers; convert it, as by .int()")
@@ -65,12 +68,24 @@ def export(
     arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
                  for argument in arguments]
     sharding = find_sharding(module, tracing.parameters)
-    set_attributes(lowered, arguments, results, frozen, sharding)
-    ranks = count_ranks(program, sharding)
+    ranks, axis = count_ranks(program, sharding, replicas), find_axis(replicas)
+    private, kept = _find_private(tracing, arguments, replicas)
+    sharded = {name: each.unit or [axis] for name, each in sharding.items()} | dict.fromkeys(private, [0])
+    set_attributes(lowered, arguments, results, frozen, sharded, {name: [0] for name in results if name not in kept})
     if ranks:
-        add_grid(lowered, ranks)
+        add_grid(lowered, [replicas, ranks][1 - axis:])
     return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1)
+                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1,
+                    replicas=replicas, private=private)
+
+
+def _find_private(tracing: Tracing, arguments: Sequence[Argument], replicas: int) -> tuple[list[str], set[str]]:
+    """Returns the arguments beside parameters of which each rank, or replica, has its own; and the results that all share."""
+    if tracing.is_data_parallel:
+        return [each.name for each in arguments if each.name not in {*tracing.parameters, STEP}], {"loss", STEP}
+    if replicas > 1:
+        return [*tracing.batch, *tracing.targets], {"loss", *tracing.states, SEED, STEP}
+    return [], set(tracing.results) | {STEP}
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:

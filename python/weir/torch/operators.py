@@ -22,13 +22,13 @@ _library.impl(
     "CompositeExplicitAutograd",
 )
 
-# Ranks exchange values; each has one operand of its own. A shape is all that tracing asks for.
-_library.define("all_reduce(Tensor x, int ranks) -> Tensor")
-_library.define("all_gather(Tensor x, int ranks) -> Tensor")
-_library.define("reduce_scatter(Tensor x, int ranks) -> Tensor")
-_library.impl("all_reduce", lambda x, ranks: x.clone(), "CompositeExplicitAutograd")
-_library.impl("all_gather", lambda x, ranks: torch.cat([x] * ranks), "CompositeExplicitAutograd")
-_library.impl("reduce_scatter", lambda x, ranks: x[: x.shape[0] // ranks].clone(), "CompositeExplicitAutograd")
+# The ranks along an axis exchange values; each has one operand of its own. A shape is all that tracing asks for.
+_library.define("all_reduce(Tensor x, int ranks, int axis) -> Tensor")
+_library.define("all_gather(Tensor x, int ranks, int axis) -> Tensor")
+_library.define("reduce_scatter(Tensor x, int ranks, int axis) -> Tensor")
+_library.impl("all_reduce", lambda x, ranks, axis: x.clone(), "CompositeExplicitAutograd")
+_library.impl("all_gather", lambda x, ranks, axis: torch.cat([x] * ranks), "CompositeExplicitAutograd")
+_library.impl("reduce_scatter", lambda x, ranks, axis: x[: x.shape[0] // ranks].clone(), "CompositeExplicitAutograd")
 
 stop_gradient = torch.ops.weir.stop_gradient.default
 uniform = torch.ops.weir.uniform.default

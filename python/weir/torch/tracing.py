@@ -13,7 +13,7 @@ from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
-from weir.torch.collectives import Collectives
+from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.gradients import mark_stops
 from weir.torch.operators import Random, uniform
 from weir.torch.places import list_calls, refuse
@@ -25,9 +25,10 @@ CALLED = "called"  # the name of the user's module in the one that is traced
 class Tracing:
     """A call of a module with its loss as one function of tensors, in the order of `export`'s arguments."""
 
-    def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict):
+    def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict,
+                 replicas: int = 1):
         self._module = get_module(module)
-        self._loss, self.targets = loss, targets
+        self._loss, self.targets, self._replicas = loss, targets, replicas
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
         map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))
@@ -35,9 +36,20 @@ class Tracing:
             raise TypeError("the inputs hold no tensor; without one there is nothing to compute on")
         self._held = Held(self._module)
         self.parameters, self._buffers = self._held.parameters, self._held.buffers
+        # Of parameters that are gathered before they are read. Ranks then have batches of their own.
+        self._flat = {name: each for name, each in find_sharding(self._module, self.parameters).items()
+                      if isinstance(each, Flat)}
+        if self._flat and replicas > 1:
+            raise ExportError("the module has parameters by fully_shard, whose ranks have batches of their own already; "
+                              "leave replicas out")
         self.states: dict[str, torch.Tensor] = {}  # of the buffers, those that are arguments
         self.results: list[str] = []
         self.output: Any = None
+
+    @property
+    def is_data_parallel(self) -> bool:
+        """Whether ranks have batches of their own."""
+        return bool(self._flat)
 
     def trace(self, keep_buffers: bool) -> torch.export.ExportedProgram:
         """Returns the graph, decomposed. Tracing shows which buffers are written; these become arguments."""
@@ -65,6 +77,8 @@ class Tracing:
                 name: state.clone() if name in written else state for name, state in states.items()
             }
             bound = map_bound(self._bound, lambda place, _: batch[place])
+            weights = {name: self._flat[name].gather(weight) if name in self._flat else weight
+                       for name, weight in weights.items()}
             with self._held.replaced(weights | buffers) as after:
                 named = self._name_results(self._module(*bound.args, **bound.kwargs), targets)
             rebound.update(name for name in buffers if after[name] is not buffers[name])
@@ -81,6 +95,8 @@ class Tracing:
             for part in self._module.modules():
                 if isinstance(part, nn.RNNBase):
                     part._init_flat_weights()  # it keeps what it was called with
+        if self.is_data_parallel:
+            refuse_own_collectives(program)
         if dynamic := [node for node in list_calls(program) if _is_dynamic(node)]:
             refuse("results whose shapes depend on values", dynamic)
         # Gradients are of parameters where there is a loss, or else of any float.
@@ -89,7 +105,7 @@ class Tracing:
             for part in parts
             for value in part.values()
         ])
-        program = prepare(program)
+        program = prepare(program, self._replicas)
         for spec in program.graph_signature.output_specs:
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 rebound.add(constant[int(spec.target.removeprefix("buffer"))])
@@ -111,15 +127,19 @@ class Tracing:
         if self._loss is not None:
             loss = self._loss(output, *targets.values())
             _check_loss(loss)
+            if self.is_data_parallel or self._replicas > 1:  # the mean over those with batches of their own
+                count = next(iter(self._flat.values())).ranks if self.is_data_parallel else self._replicas
+                loss = torch.ops.weir.all_reduce(loss, count, 0) / count
             named = {"loss": loss} | {name: named[name] for name in named if name != "loss"}
         return named
 
 
-def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+def prepare(program: torch.export.ExportedProgram, replicas: int = 1) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | Random().get_table() | Collectives().get_table())
+        program = program.run_decompositions(get_table() | Random().get_table() |
+                                             Collectives(find_axis(replicas)).get_table())
     fold_constants(program)
     return program
 

@@ -84,3 +84,108 @@ func.func @kept(%x: tensor<4xf32> {weir.name = "x", weir.sharded},
 func.func @whole(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharded}) {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Arguments of units are gathered for the ops that read them: a section for each unit forward, and
+// one for each backward, which gathers again. The last unit stays. What is computed from a unit
+// alone is repeated, and sums of gradients leave as soon as they are there.
+// CHECK-LABEL: func @units.step.section.0(
+// CHECK-SAME:    %{{.*}}: tensor<3x4xf32> {weir.name = "x"}, %{{.*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
+// CHECK-SAME:    -> (tensor<3x4xf32> {weir.name = "kept.[[H:[0-9]+]]"})
+// CHECK-LABEL: func @units.step.section.1(
+// CHECK-SAME:    %{{.*}}: tensor<3x4xf32> {weir.donate, weir.name = "kept.[[H]]"}, %{{.*}}: tensor<16xf32> {weir.name = "gathered.0.v"})
+// CHECK-SAME:    -> (tensor<f32> {weir.name = "sent.0.all_reduce"}, tensor<16xf32> {weir.name = "sent.1.reduce_scatter.0"}, tensor<3x4xf32> {weir.name = "kept.[[DH:[0-9]+]]"})
+// CHECK-LABEL: func @units.step.section.2(
+// CHECK-SAME:    {weir.name = "x"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "v"}, %{{.*}}: tensor<3x4xf32> {weir.donate, weir.name = "kept.[[DH]]"}, %[[U:[a-z0-9]*]]: tensor<16xf32> {weir.name = "gathered.0.u"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.1"}
+// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "sent.2.reduce_scatter.0"}, tensor<f32> {weir.name = "loss"}, tensor<8xf32> {weir.name = "v"})
+// CHECK:         linalg.generic {{.*}} ins(%[[U]]
+// CHECK:           math.exp
+// CHECK-LABEL: func @units.step.section.3(
+// CHECK-SAME:    %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "u"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.2"})
+// CHECK-SAME:    -> (tensor<8xf32> {weir.name = "u"})
+shard.grid @ranks(shape = 2)
+func.func private @units(%x: tensor<3x4xf32> {weir.name = "x", weir.sharded},
+                 %u: tensor<8xf32> {weir.name = "u", weir.kind = "param", weir.sharded = "first"},
+                 %v: tensor<8xf32> {weir.name = "v", weir.kind = "param", weir.sharded = "second"})
+    -> (tensor<f32> {weir.name = "loss"}) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x4xf32>
+  %es = tensor.empty() : tensor<f32>
+  %ew = tensor.empty() : tensor<16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<f32>) -> tensor<f32>
+  %ug = shard.all_gather %u on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %vg = shard.all_gather %v on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %up = linalg.exp ins(%ug : tensor<16xf32>) outs(%ew : tensor<16xf32>) -> tensor<16xf32>
+  %uw = tensor.expand_shape %up [[0, 1]] output_shape [4, 4] : tensor<16xf32> into tensor<4x4xf32>
+  %vw = tensor.expand_shape %vg [[0, 1]] output_shape [4, 4] : tensor<16xf32> into tensor<4x4xf32>
+  %h = linalg.matmul ins(%x, %uw : tensor<3x4xf32>, tensor<4x4xf32>) outs(%z : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = linalg.matmul ins(%h, %vw : tensor<3x4xf32>, tensor<4x4xf32>) outs(%z : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %own = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>],
+                         iterator_types = ["reduction", "reduction"]}
+      ins(%y : tensor<3x4xf32>) outs(%zs : tensor<f32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %0 = arith.mulf %a, %a : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  %loss = shard.all_reduce %own on @ranks grid_axes = [0] : tensor<f32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+func.func @units.step(%x: tensor<3x4xf32> {weir.name = "x", weir.sharded},
+                      %u: tensor<8xf32> {weir.name = "u", weir.kind = "param", weir.sharded = "first", weir.donate},
+                      %v: tensor<8xf32> {weir.name = "v", weir.kind = "param", weir.sharded = "second", weir.donate})
+    -> (tensor<f32> {weir.name = "loss"}, tensor<8xf32> {weir.name = "u", weir.sharded},
+        tensor<8xf32> {weir.name = "v", weir.sharded}) {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %e = tensor.empty() : tensor<8xf32>
+  %loss, %du, %dv = autodiff.vjp @units(%x, %u, %v) seeded [0] (%one) wanted [1, 2]
+      : (tensor<3x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<f32>, tensor<8xf32>, tensor<8xf32>)
+  %nu = linalg.sub ins(%u, %du : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %nv = linalg.sub ins(%v, %dv : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %loss, %nu, %nv : tensor<f32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// The twin: without units all is gathered at once.
+// CHECK-LABEL: func @together.section.0(
+// CHECK-SAME:    -> (tensor<8xf32> {weir.name = "sent.0.all_gather.0"}, tensor<8xf32> {weir.name = "sent.1.all_gather.0"})
+// CHECK-LABEL: func @together.section.1(
+// CHECK-SAME:    {weir.donate, weir.name = "received.0"}, {{.*}} {weir.donate, weir.name = "received.1"})
+// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "y"})
+shard.grid @ranks(shape = 2)
+func.func @together(%x: tensor<16xf32> {weir.name = "x", weir.sharded},
+                    %u: tensor<8xf32> {weir.name = "u", weir.sharded}, %v: tensor<8xf32> {weir.name = "v", weir.sharded})
+    -> (tensor<16xf32> {weir.name = "y", weir.sharded}) {
+  %e = tensor.empty() : tensor<16xf32>
+  %ug = shard.all_gather %u on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %vg = shard.all_gather %v on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %h = linalg.mul ins(%x, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %y = linalg.mul ins(%h, %vg : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}
+
+// -----
+
+// An argument that is only gathered stays an argument, of the first section that reads it.
+// CHECK-LABEL: func @gathered.section.0(
+// CHECK-SAME:    {weir.name = "x"}, %{{[a-z0-9]*}}: tensor<8xf32> {weir.name = "u"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
+// CHECK-LABEL: func @gathered.section.1(
+// CHECK-SAME:    {weir.name = "v"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.donate, weir.name = "kept.0"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.v"})
+// CHECK-LABEL: func @gathered.section.2(
+// CHECK-SAME:    %{{[a-z0-9]*}}: tensor<16xf32> {weir.donate, weir.name = "kept.1"}, %{{[a-z0-9]*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
+shard.grid @ranks(shape = 2)
+func.func @gathered(%x: tensor<16xf32> {weir.name = "x", weir.sharded},
+                    %u: tensor<8xf32> {weir.name = "u", weir.sharded = "first"},
+                    %v: tensor<8xf32> {weir.name = "v", weir.sharded = "second"})
+    -> (tensor<16xf32> {weir.name = "y", weir.sharded}) {
+  %e = tensor.empty() : tensor<16xf32>
+  %ug = shard.all_gather %u on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %vg = shard.all_gather %v on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %a = linalg.mul ins(%x, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %b = linalg.mul ins(%a, %vg : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %y = linalg.mul ins(%b, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}

@@ -2,7 +2,7 @@
 
 // The twin of all cases.
 shard.grid @ranks(shape = 2)
-func.func @fine(%x: tensor<4xf32> {weir.sharded}, %s: tensor<8xf32>)
+func.func @fine(%x: tensor<4xf32> {weir.sharded = "blocks.0"}, %s: tensor<8xf32>)
     -> (tensor<8xf32>, tensor<4xf32>, tensor<2xf32> {weir.sharded}) {
   %a = shard.all_gather %x on @ranks grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
   %b = shard.all_reduce %x on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
@@ -55,8 +55,74 @@ shard.grid @others(shape = 2)
 
 // -----
 
-// expected-error @below {{is no grid of one dimension, of a known number of ranks; write shape = 2}}
-shard.grid @ranks(shape = 2x2)
+// expected-error @below {{is no grid of one dimension or two, of a known number of ranks; write shape = 2 or shape = 2x2}}
+shard.grid @ranks(shape = 2x2x2)
+
+// -----
+
+// Two axes. A sum along one leaves what differs along the other.
+shard.grid @ranks(shape = 2x3)
+func.func @axes(%x: tensor<4xf32> {weir.sharded = array<i64: 0>}, %w: tensor<4xf32> {weir.sharded = array<i64: 1>},
+                %b: tensor<4xf32> {weir.sharded})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32> {weir.sharded = array<i64: 0>}, tensor<4xf32> {weir.sharded}) {
+  %a = shard.all_reduce %x on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  %c = shard.all_reduce %w on @ranks grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %d = shard.all_reduce %b on @ranks grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  return %a, %c, %d, %b : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+shard.grid @ranks(shape = 2x3)
+// expected-error @below {{has result 'y', which differs by rank}}
+func.func @other_axis(%b: tensor<4xf32> {weir.sharded})
+    -> (tensor<4xf32> {weir.name = "y", weir.sharded = array<i64: 1>}) {
+  %d = shard.all_reduce %b on @ranks grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @ranks(shape = 2x3)
+func.func @twice_along(%w: tensor<4xf32> {weir.sharded = array<i64: 1>}) -> (tensor<4xf32> {weir.sharded = array<i64: 1>}) {
+  // expected-error @below {{is of a value that all ranks share}}
+  %d = shard.all_reduce %w on @ranks grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @ranks(shape = 2x3)
+// expected-error @below {{has result 's' with weir.sharded, but the argument that it replaces is the same on all ranks}}
+func.func @state_along(%s: tensor<4xf32> {weir.name = "s", weir.donate, weir.sharded = array<i64: 1>},
+                       %x: tensor<4xf32> {weir.sharded = array<i64: 0>})
+    -> (tensor<4xf32> {weir.name = "s", weir.sharded = array<i64: 0>}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @ranks(shape = 2)
+// expected-error @below {{argument 0 has weir.sharded = array<i64: 1>; write it alone, or with axes of the grid, as array<i64: 0>, or with the name of a unit, as "blocks.0"}}
+func.func @no_axis(%x: tensor<4xf32> {weir.sharded = array<i64: 1>}) {
+  return
+}
+
+// -----
+
+shard.grid @ranks(shape = 2x3)
+// expected-error @below {{argument 0 is of the unit "blocks.0", which is gathered along the one axis of a grid, and the grid has two; write axes in its place, as array<i64: 0>}}
+func.func @unit_of_two_axes(%x: tensor<4xf32> {weir.sharded = "blocks.0"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 has weir.sharded = ""; write it alone, or}}
+// expected-error @below {{result 0 has weir.sharded = "blocks.0"; write it alone, or with axes of the grid, as array<i64: 0>}}
+func.func @unit_of_a_result(%x: tensor<4xf32> {weir.sharded = ""}) -> (tensor<4xf32> {weir.sharded = "blocks.0"}) {
+  return %x : tensor<4xf32>
+}
 
 // -----
 
@@ -75,7 +141,7 @@ func.func @ops(%x: tensor<4xf32> {weir.sharded}, %b: tensor<4xi1> {weir.sharded}
 
 shard.grid @ranks(shape = 2)
 func.func @axes(%x: tensor<4xf32> {weir.sharded}) -> tensor<4xf32> {
-  // expected-error @below {{is not over all ranks; write grid_axes = [0]}}
+  // expected-error @below {{is not along one axis of the grid; write grid_axes = [0], or [1] for the second}}
   %a = shard.all_reduce %x on @ranks : tensor<4xf32> -> tensor<4xf32>
   return %a : tensor<4xf32>
 }
@@ -97,8 +163,8 @@ func.func @loop(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.sharde
 
 // -----
 
-// expected-error @below {{argument 0 has weir.sharded = true; it has no value: write weir.sharded alone, or leave it out}}
-// expected-error @below {{result 0 has weir.sharded = true; it has no value: write weir.sharded alone, or leave it out}}
+// expected-error @below {{argument 0 has weir.sharded = true; write it alone, or with axes of the grid, as array<i64: 0>, or with the name of a unit, as "blocks.0"}}
+// expected-error @below {{result 0 has weir.sharded = true; write it alone, or with axes of the grid, as array<i64: 0>}}
 func.func @attributes(%x: tensor<4xf32> {weir.sharded = true}) -> (tensor<4xf32> {weir.sharded = true}) {
   return %x : tensor<4xf32>
 }
