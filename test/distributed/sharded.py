@@ -80,14 +80,19 @@ def train(call, steps, rank):
     return losses
 
 
-def fully_sharded(kinds, steps=3, whole=True, seeds=False):
-    """Trains models of which each rank has parts, and whole ones by DataParallel, from what rank 0 draws."""
+def fully_sharded(kinds, steps=3, whole=True, seeds=False, descent=False):
+    """Trains models of which each rank has parts, and whole ones by DataParallel, from what rank 0 draws.
+
+    `descent`: by plain gradient descent. AdamW would make steps of the rounding errors of gradients that are 0, as before
+    a batch norm.
+    """
+    options = {"optimizer": weir.SGD(learning_rate=0.5)} if descent else {}
     rank, size = dist.get_rank(), dist.get_world_size()
     found = {}
     for kind in kinds:
-        step = compile_step(share_out(make(kind, rank if whole else 0), whole))
+        step = compile_step(share_out(make(kind, rank if whole else 0), whole), **options)
         sharded = weir.distributed.FullySharded(step)
-        alone = compile_step(make(kind, rank if whole else 0), pieces=True)
+        alone = compile_step(make(kind, rank if whole else 0), pieces=True, **options)
         parallel = weir.distributed.DataParallel(alone)
         for each in (step, alone) if seeds else ():
             each.seed(rank)

@@ -80,10 +80,11 @@ def test_a_checkpoint_goes_on_with_the_same_bits_and_on_other_ranks(launch, tmp_
 @pytest.mark.full
 @pytest.mark.parametrize("size", [3, 4])
 def test_more_ranks(launch, size):
-    ranks = launch("fully_sharded", size=size, kinds=["tied", "odd"]).results()
+    """A third is rounded, so with three ranks values agree within rounding."""
+    ranks = launch("fully_sharded", size=size, kinds=["tied", "odd"], descent=size == 3).results()
     for kind in ("tied", "odd"):
         check(ranks, kind)
-        assert all(rank[kind]["same"] if size == 4 else rank[kind]["error"] < 1e-4 for rank in ranks)
+        assert all(rank[kind]["same"] if size == 4 else rank[kind]["error"] < 1e-5 for rank in ranks)
 
 
 @pytest.mark.full

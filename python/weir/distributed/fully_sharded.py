@@ -104,10 +104,10 @@ class FullySharded(TensorParallel):
 
         Errors: ValueError if the step was compiled without `ema`; FaultError.
         """
+        averages = {name: torch.from_numpy(value) for name, value in self._step.averages().items()}
         with self._ranks.guard("gathering averages"):
-            return {name: self._step._sharding[name].join(gather(self._ranks, torch.from_numpy(value)))
-                    if name in self._step._sharding else torch.from_numpy(value)
-                    for name, value in self._step.averages().items()}
+            return {name: flat.join(gather(self._ranks, value)) if (flat := self._step._sharding.get(name)) else value
+                    for name, value in averages.items()}
 
     def save(self, folder: str | os.PathLike) -> pathlib.Path:
         """Writes a checkpoint of all ranks as `step-N` in `folder`, which all ranks must see, and returns its path.

@@ -1,4 +1,4 @@
-"""Measures what a rank of data parallel training takes: memory.py [--ranks=2] [--blocks=8] [--width=256] [--steps=3]
+"""Measures what a rank of data parallel training takes: planned.py [--ranks=2] [--blocks=8] [--width=256] [--steps=3]
 
 examples/distributed/model.py is trained by DataParallel with whole and with sharded state, and by FullySharded; each by
 processes of its own over gloo. Reported of rank 0: *planned*, the bytes of what the step holds, of values between its
@@ -37,7 +37,9 @@ def count_between(execution, entry):
     last = {tensor.name: index for index, section in enumerate(sections) for tensor in section.arguments}
     alive, most = {}, 0
     for index, section in enumerate(sections):
-        alive = {name: size for name, size in alive.items() if last.get(name, -1) >= index}
+        # What is gathered and not read here is dropped, and gathered again later.
+        alive = {name: size for name, size in alive.items()
+                 if last.get(name, -1) >= index and not name.startswith("gathered.")}
         alive |= {tensor.name: tensor.bytes for tensor in section.arguments if tensor.name not in execution.held}
         made = {tensor.name: tensor.bytes for tensor in section.results if tensor.name not in execution.held}
         most = max(most, sum((alive | made).values()))
@@ -50,9 +52,10 @@ def count_planned(step):
     with zipfile.ZipFile(step._path) as archive:
         arena = max(json.loads(archive.read(name))["arena_bytes"] for name in archive.namelist()
                     if name.startswith(f"plan/{execution.target}/"))
-    entries = [entry for entry in execution.entries.values() if not entry.name.endswith(".predict")]
-    if not execution.sections:  # the entry that does all at once is not run
-        entries = [entry for entry in entries if not entry.name.endswith(".step")]
+    # Without those of other ranks, and the one that does all at once, which is not run in pieces.
+    entries = [entry for entry in execution.entries.values()
+               if all(tensor.name in execution.held for tensor in entry.arguments if tensor.kind in ("param", "state"))
+               and (execution.sections or not entry.name.endswith(".step"))]
     return count_held(execution) + max(count_between(execution, entry) for entry in entries) + arena
 
 
