@@ -142,6 +142,17 @@ def make_data_parallel(options, sharded):
     return lambda: float(parallel(tokens, target=target)), ()
 
 
+def make_fully_sharded(options):
+    tokens, target = draw(options)
+    gpt = make_gpt(options)
+    for module in [*gpt.blocks, gpt]:
+        weir.distributed.fully_shard(module)
+    step = weir.compile_step(gpt, model.loss, example=(tokens,), targets={"target": target}, device="cpu",
+                             optimizer=weir.AdamW(learning_rate=1e-3))
+    parallel = weir.distributed.FullySharded(step)
+    return lambda: float(parallel(tokens, target=target)), ()
+
+
 def make_torch_parallel(options, how):
     tokens, target = draw(options)
     gpt = make_gpt(options)
@@ -193,6 +204,7 @@ def make_stages(options, is_weir):
 SYSTEMS = {
     "data parallel": lambda options: make_data_parallel(options, False),
     "data parallel, sharded state": lambda options: make_data_parallel(options, True),
+    "fully sharded": make_fully_sharded,
     "PyTorch's DistributedDataParallel": lambda options: make_torch_parallel(options, "ddp"),
     "PyTorch's fully_shard": lambda options: make_torch_parallel(options, "fsdp2"),
     "pipeline, 1F1B": lambda options: make_stages(options, True),

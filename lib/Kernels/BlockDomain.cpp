@@ -141,8 +141,7 @@ bool KernelDomain::readsExponentials() const {
   linalg::GenericOp reduction = sums.maximum;
   SmallVector<AffineExpr> ofRow = getLoopDims(reduction);
   return getIndicesAt(element, loops) == getIndicesAt(sums.element, ofRow) &&
-         getIndicesAt(maximum, loops) ==
-             getIndicesAt(&reduction.getDpsInitsMutable()[0], ofRow);
+         getIndicesAt(maximum, loops) == getIndicesAt(&reduction.getDpsInitsMutable()[0], ofRow);
 }
 
 /// Ties the inner contractions to the dimensions of the domain, which all others are tied to.
@@ -205,8 +204,7 @@ StringRef KernelDomain::layOutBlocks(ArrayRef<Operation *> ops) {
   if (!blocks->softmax && (!reductions.empty() || !blocks->factor))
     return "rows in blocks are reduced to their maximum and the sum of exponentials alone";
   if (blocks->isOneWalk() &&
-      (getColumnSizes().size() != 1 || blocks->columnDim < 0 ||
-       !readsExponentials()))
+      (getColumnSizes().size() != 1 || blocks->columnDim < 0 || !readsExponentials()))
     return "a walk sums the products of the exponentials alone, not of what is made of them";
   for (Blocks::Inner &inner : blocks->inner) {
     auto start = dyn_cast_or_null<FloatAttr>(getSplat(inner.op.getDpsInits().front()));
