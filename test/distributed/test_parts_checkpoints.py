@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 STEPS, EVERY = 8, 2
-OPTIONS = {"kind": "tensor", "every": EVERY, "group_timeout": 30, "accumulate": True}
+OPTIONS = {"how": "tensor", "every": EVERY, "group_timeout": 30, "accumulate": True}
 
 
 @pytest.fixture(scope="module")

@@ -328,13 +328,14 @@ def add_twice(module):
     down.forward = lambda x: functional_collectives.all_reduce(once(x), "sum", down._group)
 
 
-def checkpointed(folder, steps, every, kind="data", pause=0.0, parallel=None, stall=None, die=None, **options):
+def checkpointed(folder, steps, every, how="data", pause=0.0, parallel=None, stall=None, die=None, **options):
     """Trains from the last checkpoint on, and writes one every few steps. Reports each step in a file.
 
+    `how`: by data or tensor parallel.
     `die`: a rank, a number of steps, and the part of the checkpoint behind which the rank kills itself.
     """
     rank = dist.get_rank()
-    if kind == "data":
+    if how == "data":
         trained = weir.distributed.DataParallel(compile_step(seed=rank, **options), **(parallel or {}))
     else:
         trained = weir.distributed.TensorParallel(compile_heads(**options))
@@ -342,7 +343,7 @@ def checkpointed(folder, steps, every, kind="data", pause=0.0, parallel=None, st
     for number in range(start, steps):
         if stall is not None and stall == [rank, number]:
             time.sleep(3600)
-        tokens, target = draw_batch(number, rank if kind == "data" else 0)
+        tokens, target = draw_batch(number, rank if how == "data" else 0)
         losses.append(float(trained(tokens, target=target)))
         hashes[number] = hash_tensors(trained.step.state_dict().values())
         with open(f"progress.{rank}", "a") as file:
@@ -353,7 +354,7 @@ def checkpointed(folder, steps, every, kind="data", pause=0.0, parallel=None, st
         if (number + 1) % every == 0:
             trained.save(folder)
     return {"start": start, "hashes": hashes, "bits": read_bits(trained.step), "losses": losses,
-            "values": list_values(trained.state_dict()) if kind == "tensor" else {}}
+            "values": list_values(trained.state_dict()) if how == "tensor" else {}}
 
 
 def move_parts(folder, steps, every):

@@ -10,7 +10,7 @@ from graphs import OPERATIONS, make
 from shrink import remove_unused, shrink
 
 SEEDS = [*range(188), *range(100000, 100012), *range(200000, 200006),
-         *range(1000000, 1000006), *range(1100000, 1100006)]  # some kinds are drawn from a later seed on
+         *range(1000000, 1000006), *range(1100000, 1100006), *range(1200000, 1200006)]  # some kinds are drawn from a later seed on
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -25,8 +25,9 @@ def test_gradients_of_random_graph(weir, seed):
 
 
 @pytest.mark.skipif(not SECOND_DRIVER, reason="no second driver")
-@pytest.mark.parametrize("seed, has_gradients, fits", [(700001, False, True), (700000, True, False), (800008, True, True)],
-                         ids=["values", "f64", "zero gradients"])
+@pytest.mark.parametrize("seed, has_gradients, fits", [(700001, False, True), (700000, True, False), (800008, True, True),
+                                                         (1200006, True, True), (1000005, False, True)],
+                         ids=["values", "f64", "zero gradients", "loop", "loop that data decide"])
 def test_random_graph_on_both_drivers(weir, seed, has_gradients, fits):
     """A slice of `scripts/random-graphs --drivers`. The third's softmax of one element has a gradient of 0."""
     graph = make(seed, differentiable=seed % 2 == 0)

@@ -82,7 +82,12 @@ def evaluate(model, inputs, exported, kind, given_cotangents=None):
     values = dict(made.named_parameters())
     given = {name: value.to(kind, copy=True) if value.is_floating_point() else value for name, value in inputs.items()}
     wanted = {name: value.requires_grad_() for name, value in (given | values).items() if value.is_floating_point()}
-    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(made(**given)) if isinstance(leaf, torch.Tensor)]
+    torch.set_default_dtype(kind)  # of tensors that the module makes itself
+    try:
+        outputs = made(**given)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
     results = dict(zip(exported.results, leaves, strict=True))
     floats = {name: value for name, value in results.items() if value.is_floating_point() and value.requires_grad}
     cotangents = given_cotangents or {name: torch.randn_like(value).float() for name, value in floats.items()}
