@@ -37,7 +37,7 @@ def count_between(execution, entry):
     last = {tensor.name: index for index, section in enumerate(sections) for tensor in section.arguments}
     alive, most = {}, 0
     for index, section in enumerate(sections):
-        # What is gathered and not read here is dropped, and gathered again later.
+        # Gathered values that are not read here are dropped, and gathered again later.
         alive = {name: size for name, size in alive.items()
                  if last.get(name, -1) >= index and not name.startswith("gathered.")}
         alive |= {tensor.name: tensor.bytes for tensor in section.arguments if tensor.name not in execution.held}

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-/// Where the ops of a function with collectives are computed: in sections, numbered from 0, between
-/// which ranks exchange values.
+/// The sections in which the ops of a function with collectives are computed, numbered from 0;
+/// between two of them ranks exchange values.
 struct Placement {
   size_t numSections = 0;
   /// Of each other op its section; of a collective the one that gives its operand.

@@ -181,7 +181,7 @@ void Cutter::donate() {
   for (size_t index = 0; index < sections.size(); ++index)
     for (Value value : sections[index].taken) {
       auto argument = dyn_cast<BlockArgument>(value);
-      // What is gathered may be read by the next section, too.
+      // A gathered value may be read by the next section, too.
       bool mayBe = argument
                        ? bool(whole.getArgAttr(argument.getArgNumber(), schedule::donateAttrName))
                        : !placed.fetches.contains(value.getDefiningOp());

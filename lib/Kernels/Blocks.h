@@ -253,7 +253,7 @@ mlir::Value makeNoElement(PointEmitter &emitter, const SoftmaxSums &reduced);
 /// Returns the maximum and the sum of a row before its first element.
 llvm::SmallVector<mlir::Value> startRow(PointEmitter &emitter, const SoftmaxSums &reduced);
 
-// Where one walk makes the sums of a contraction, and the maxima and sums of its rows.
+// One walk that makes the sums of a contraction, and the maxima and sums of its rows.
 
 /// Lets code at the current point read the maximum and the sum of a row.
 void setSoftmax(PointEmitter &emitter, mlir::Value maximum, mlir::Value sum);

@@ -88,7 +88,7 @@ private:
   void storeRow(AffineExpr row, Value number, AffineExpr ownUnit, Value total);
   void walkRows(function_ref<void(AffineExpr row, Value number)> body);
 
-  // Where one walk makes the maxima and sums of rows, too.
+  // One walk that makes the maxima and sums of rows, too.
   bool isOneWalk() const {
     const Blocks *blocks = emitter.domain.getBlocks();
     return blocks && blocks->isOneWalk();

@@ -14,7 +14,7 @@
 // no rounding. The other factor is a number of bf16, or two of them for an f16, which are it; the
 // product of the two small ones is left out.
 // A factor that both contractions read at the block's numbers is in workgroup memory once.
-// Where the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
+// If the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
 // each row: four neighbours, which have a row's sums, exchange it after each block, and a larger
 // one scales the sums of products in registers.
 //

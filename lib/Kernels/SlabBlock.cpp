@@ -9,7 +9,7 @@
 //
 // An invocation has the same rows in both sums. A block that is not whole comes first. So products
 // are added in order, one by one, each by an fma, and the sums have the bits of any contraction.
-// Where the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
+// If the factor is the exponentials that the rows' reductions sum, the walk keeps the maximum of
 // each row, and a larger one scales the row's sums before a block is added.
 //
 //===----------------------------------------------------------------------===//

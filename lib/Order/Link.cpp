@@ -135,8 +135,9 @@ void Linker::joinSteps(const std::vector<LinkedStep> &steps) {
       join(carried.inside, carried.after);
     }
     joinSteps(step.steps);
-    // What no segment of a trip takes, such as a flag, is gone when the trip begins: its next value
-    // may be made there, unless that shares bytes with what comes from outside of the trip.
+    // A value that no segment of a trip takes, such as a flag, is gone when the trip begins: its
+    // next one may be made there, unless that shares bytes with what comes from outside of the
+    // trip.
     std::set<int64_t> made;
     addMade(step.steps, made);
     for (const LinkedCarry &carried : step.carried)

@@ -150,7 +150,7 @@ class Status:
 
 
 class Statuses:
-    """Those of the parts of a run."""
+    """The statuses of the parts of a run."""
 
     def __init__(self, parts: list[Status]):
         self._parts = parts

@@ -11,7 +11,7 @@ from test_attention import LOWEST, Attention
 from test_blocks import DEVICES, Blocks, count_matrix, count_shared, store
 from test_halves import read, write
 
-# How sums are made: profile, element, flags of the compiler, batches, elements of keys and of values, error of a value.
+# Ways to make sums: profile, element, flags of the compiler, batches, elements of keys and of values, error of a value.
 WAYS = {
     "vulkan": ("vulkan", "f32", [], (2,), 5, 6, 1e-5),
     "vulkan.f16": ("vulkan", "f16", [], (2,), 8, 35, 2 ** -10),

@@ -14,7 +14,7 @@ from weir.arrays import Array
 from weir.checkpoints import CheckpointError
 from weir.distributed import folders
 from weir.distributed.exchange import BUFFER, Exchange, find_buffer, make_buckets, read_parts
-from weir.distributed.groups import Ranks
+from weir.distributed.groups import Ranks, to_tensor
 from weir.distributed.reductions import REDUCTIONS
 from weir.execution import Execution
 from weir.programs import Step
@@ -122,12 +122,7 @@ class DataParallel:
         It is there as a whole or not at all. `load` may read it with another number of ranks.
         Errors: OSError; weir.Error, on every rank, if one cannot write; FaultError if a rank is lost.
         """
-        self._step._check_steps()
-        values = {self._get_key(name, self._ranks.rank): _to_tensor(value)
-                  for name, value in self._execution.read().items()}
-        return folders.save(self._ranks, pathlib.Path(folder), values,
-                            {"steps": self._step.steps, "accumulated": self._step._accumulated,
-                             "ranks": self._ranks.size})
+        return folders.save_pieces(self._ranks, pathlib.Path(folder), self._step, self._get_key)
 
     def load(self, folder: str | os.PathLike) -> int:
         """Reads the last whole checkpoint in `folder`, and returns its number of steps; 0 if there is none.
@@ -139,7 +134,7 @@ class DataParallel:
                 raise CheckpointError(f"it was written between microbatches, by {notes['ranks']} ranks; load it with as "
                                       f"many, not {self._ranks.size}")
             rank = min(self._ranks.rank, notes["ranks"] - 1)  # of ranks that are new, the last one's
-            return {self._get_key(name, rank): _to_tensor(numpy.empty(tensor.shape, tensor.dtype))
+            return {self._get_key(name, rank): to_tensor(numpy.empty(tensor.shape, tensor.dtype))
                     for name, tensor in self._execution.held.items()}
 
         found = folders.load(self._ranks, pathlib.Path(folder), choose)
@@ -249,11 +244,6 @@ def _list_parameters(entries: list[Entry]) -> list[str]:
 def _count_gradients(entry: Entry) -> int:
     """Returns the number of elements of the buffer that an update takes."""
     return next(tensor.shape[0] for tensor in entry.arguments if tensor.name == BUFFER)
-
-
-def _to_tensor(value: numpy.ndarray) -> torch.Tensor:
-    """Returns an array as a tensor on its bytes. bfloat16 stays 16 bits, which PyTorch sends and stores as integers."""
-    return torch.from_numpy(value.view(numpy.int16) if value.dtype == numpy.uint16 else value)
 
 
 def _to_bytes(value: numpy.ndarray) -> torch.Tensor:

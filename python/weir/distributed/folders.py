@@ -11,7 +11,8 @@ import torch
 import torch.distributed.checkpoint as dcp
 
 from weir.checkpoints import CheckpointError
-from weir.distributed.groups import Ranks
+from weir.distributed.groups import Ranks, to_tensor
+from weir.programs import Step
 
 NOTES = "weir.notes"  # of a checkpoint: what `save` was given, as a tensor each
 
@@ -38,6 +39,16 @@ def save(ranks: Ranks, folder: pathlib.Path, values: Mapping[str, torch.Tensor],
             problem = str(error)
     ranks.agree(problem, "writing a checkpoint")
     return final
+
+
+def save_pieces(ranks: Ranks, folder: pathlib.Path, step: Step, get_key: Callable[[str, int], str]) -> pathlib.Path:
+    """Writes a checkpoint of what a step holds on each rank, and returns its folder.
+
+    `get_key`: returns the name of a value of a rank, that of rank 0 for one that all share.
+    """
+    step._check_steps()
+    values = {get_key(name, ranks.rank): to_tensor(value) for name, value in step._execution.read().items()}
+    return save(ranks, folder, values, {"steps": step.steps, "accumulated": step._accumulated, "ranks": ranks.size})
 
 
 def load(

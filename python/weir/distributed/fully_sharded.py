@@ -17,8 +17,8 @@ from torch import nn
 
 from weir.distributed import folders
 from weir.distributed.data_parallel import SEEDS
-from weir.distributed.groups import Ranks
-from weir.distributed.tensor_parallel import TensorParallel, gather, to_tensor
+from weir.distributed.groups import Ranks, to_tensor
+from weir.distributed.tensor_parallel import TensorParallel, gather
 from weir.programs import Step
 from weir.runtime import Buffer, Tensor
 from weir.torch.collectives import SHARDING, UNIT, Flat, Sharding
@@ -115,12 +115,7 @@ class FullySharded(TensorParallel):
         It is there as a whole or not at all. `load` may read it with another number of ranks.
         Errors: OSError; weir.Error, on every rank, if one cannot write; FaultError if a rank is lost.
         """
-        self._step._check_steps()
-        values = {self._get_key(name, self._ranks.rank): to_tensor(value)
-                  for name, value in self._execution.read().items()}
-        return folders.save(self._ranks, pathlib.Path(folder), values,
-                            {"steps": self._step.steps, "accumulated": self._step._accumulated,
-                             "ranks": self._ranks.size})
+        return folders.save_pieces(self._ranks, pathlib.Path(folder), self._step, self._get_key)
 
     def load(self, folder: str | os.PathLike) -> int:
         """Reads the last whole checkpoint in `folder`, and returns its number of steps; 0 if there is none.

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy
 import torch
 import torch.distributed as dist
 
@@ -77,6 +78,11 @@ class Ranks:
         rows = self.share([int.from_bytes(digest[:7], "big")], f"comparing {what}")
         if odd := [rank for rank, row in enumerate(rows) if row != rows[0]]:
             raise Error(f"ranks 0 and {odd[0]} have different {what}; {remedy}")
+
+
+def to_tensor(value: numpy.ndarray) -> torch.Tensor:
+    """Returns an array as a tensor on its bytes. bfloat16 stays 16 bits, which PyTorch sends and stores as integers."""
+    return torch.from_numpy(value.view(numpy.int16) if value.dtype == numpy.uint16 else value)
 
 
 def hash_tensors(values: Iterable[torch.Tensor]) -> str:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from weir.arrays import Array
 from weir.distributed import folders
-from weir.distributed.groups import Ranks, hash_tensors
+from weir.distributed.groups import Ranks, hash_tensors, to_tensor
 from weir.distributed.reductions import RankOrder
 from weir.programs import Signature, Step
 from weir.runtime import Entry, Error, to_host
@@ -106,7 +106,7 @@ class TensorParallel:
             if is_mesh and (group.ndim != 2 or group.size() != self._ranks.size) else ""
         self._ranks.agree(problem, "comparing the ranks")
         self._mesh = group if is_mesh else DeviceMesh.from_group(self._ranks.group, "cpu")
-        # Those along each axis of the step's grid.
+        # Ranks along each axis of the step's grid.
         self._axes = [Ranks(group.get_group(axis)) for axis in (0, 1)] if is_mesh else [self._ranks]
         self._axes = self._axes[-1:] if step._num_replicas == 1 else self._axes
         # Of each rank the first one of its replica, which has the same batch.
@@ -353,8 +353,3 @@ def _read(array: Array) -> torch.Tensor:
         array._buffer.read(value)
     made = to_tensor(value)
     return made.view(torch.bfloat16) if array._tensor.spelling == "BF16" else made
-
-
-def to_tensor(value: numpy.ndarray) -> torch.Tensor:
-    """Returns an array as a tensor on its bytes. bfloat16 stays 16 bits, which PyTorch stores as integers."""
-    return torch.from_numpy(value.view(numpy.int16) if value.dtype == numpy.uint16 else value)

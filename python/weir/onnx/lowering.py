@@ -18,7 +18,7 @@ from weir.onnx.rewrites import is_wrong
 PIPELINE = ("builtin.module(torch-onnx-to-torch-backend-pipeline,"
             "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})")
 
-# Why some operators have no form.
+# Reasons why some operators have no form.
 REASONS = {
     **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), "the size of its result depends on values"),
     **dict.fromkeys(RANDOM, "it has no seed that a program could take"),

@@ -140,7 +140,8 @@ inline Artifact makeDonatingSample() {
 }
 
 /// Returns one entry, (x, w) -> (y), of four dispatches, of which a loop of three trips has two.
-/// What it carries begins as t0, is h in a trip, n at its end and e behind the loop, all in slot 0:
+/// The carried value begins as t0, is h in a trip, n at its end and e behind the loop, all in slot
+/// 0:
 ///   0 scale  x, c0 -> t0     slot 0, wave 0
 ///   1 add    h, w  -> t1     slot 1, wave 1; RAW on 0 at the edge
 ///   2 scale  t1, c0 -> n     slot 0, wave 2; RAW on 1, WAR on 1; then RAW and WAR on it in the

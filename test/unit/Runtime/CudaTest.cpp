@@ -233,7 +233,7 @@ TEST_F(Cuda, DonatesOrCopies) {
   EXPECT_EQ(log.find("A1,"), std::string::npos) << "a kernel got the argument: " << log;
 }
 
-/// What is between the edges of a loop is one graph, which is launched in each trip.
+/// The commands between the edges of a loop are one graph, which is launched in each trip.
 TEST_F(Cuda, RunsTheTripsOfALoop) {
   ProgramHandle program = load(toCuda(makeLoopSample()));
   BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
