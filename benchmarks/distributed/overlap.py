@@ -3,8 +3,12 @@
     torchrun --nproc-per-node=2 benchmarks/distributed/overlap.py [--blocks=6] [--width=256] [--rounds=30]
 
 One step of examples/distributed/model.py, called in turn: with overlap; with the same buckets sent behind the run; and by
-groups of one rank, which send nothing. Of each the shortest and the median time of rank 0. What overlap hides is its
-share of the time that the exchange adds.
+groups of one rank, which send nothing. PyTorch's DistributedDataParallel trains the same model beside it, by itself and
+in groups of one rank. Of each the shortest and the median time of rank 0. Hidden is the part of the exchange's time by
+which overlap shortens the step.
+
+A loopback's bytes are copied by the processors that compute, which leaves nothing to hide. Give it the rate of a network
+first: tc qdisc add dev lo root tbf rate 2gbit burst 256kb latency 50ms.
 """
 
 import argparse
@@ -27,29 +31,58 @@ import weir  # noqa: E402
 import weir.distributed  # noqa: E402
 
 
-def make_steps(arguments):
-    """Returns the ways to call one step, and the bytes of its gradients."""
+def make_calls(arguments):
+    """Returns functions that make a step in different ways, and the number and bytes of buckets."""
     torch.manual_seed(0)
     gpt = model.Gpt(arguments.blocks, arguments.width, heads=4, length=arguments.length)
-    tokens, target = model.draw(0, 0, arguments.rows, arguments.length)
+    tokens, target = model.draw(0, dist.get_rank(), arguments.rows, arguments.length)
     step = weir.compile_step(gpt, model.loss, example=(tokens,), targets={"target": target}, pieces=True,
                              optimizer=weir.SGD(learning_rate=1e-3), device=arguments.device)
     parallel = weir.distributed.DataParallel
     overlapped, late = (parallel(step, bucket_bytes=arguments.bucket_bytes) for _ in range(2))
     late._exchange.reach = lambda wave: None  # of a run, so that all is sent behind it
     groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
-    alone = parallel(step, group=groups[dist.get_rank()], bucket_bytes=arguments.bucket_bytes)
+    own = groups[dist.get_rank()]
+    alone = parallel(step, group=own, bucket_bytes=arguments.bucket_bytes)
     exchange = overlapped._exchange
     size = sum(end - begin for _, (begin, end) in exchange._buckets) * exchange._dtype.itemsize
-    return {"overlapped": overlapped, "at the end": late, "not sent": alone}, len(exchange._buckets), size
+    ways = {"overlapped": overlapped, "at the end": late, "not sent": alone}
+    calls = {f"Weir, {name}": make_call(way, tokens, target) for name, way in ways.items()}
+    calls["PyTorch, overlapped"] = make_torch_call(arguments, None, tokens, target)
+    calls["PyTorch, not sent"] = make_torch_call(arguments, own, tokens, target)
+    return calls, len(exchange._buckets), size
 
 
-def measure(parallel, batch):
+def make_call(parallel, tokens, target):
+    """Returns a function that makes one of Weir's steps and waits for it."""
+
+    def run():
+        parallel(tokens, target=target)
+        parallel.step._execution.device.wait()
+
+    return run
+
+
+def make_torch_call(arguments, group, tokens, target):
+    """Returns a function that makes a step by PyTorch's DistributedDataParallel, with buckets of as many bytes."""
+    gpt = model.Gpt(arguments.blocks, arguments.width, heads=4, length=arguments.length)
+    gpt = torch.nn.parallel.DistributedDataParallel(gpt, process_group=group, gradient_as_bucket_view=True,
+                                                    bucket_cap_mb=arguments.bucket_bytes / 2**20)
+    optimizer = torch.optim.SGD(gpt.parameters(), lr=1e-3)
+
+    def run():
+        optimizer.zero_grad()
+        model.loss(gpt(tokens), target).backward()
+        optimizer.step()
+
+    return run
+
+
+def measure(call):
     """Returns the milliseconds of a step, which all ranks begin together."""
     dist.barrier()
     begin = time.perf_counter()
-    parallel(batch[0], target=batch[1])
-    parallel.step._execution.device.wait()
+    call()
     return (time.perf_counter() - begin) * 1e3
 
 
@@ -65,22 +98,21 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    ways, buckets, size = make_steps(arguments)
-    batch = model.draw(0, dist.get_rank(), arguments.rows, arguments.length)
-    times = {name: [] for name in ways}
+    calls, buckets, size = make_calls(arguments)
+    times = {name: [] for name in calls}
     for number in range(arguments.rounds + 2):
-        for name, parallel in ways.items():
-            taken = measure(parallel, batch)
+        for name, call in calls.items():
+            taken = measure(call)
             if number > 1:
                 times[name].append(taken)
     if dist.get_rank() == 0:
         print(f"{size / 1e6:.1f} MB of gradients in {buckets} buckets, {dist.get_world_size()} ranks")
         for name, each in times.items():
-            print(f"{name:11} shortest {min(each):.1f} ms, median {statistics.median(each):.1f} ms")
+            print(f"{name:19} shortest {min(each):.1f} ms, median {statistics.median(each):.1f} ms")
         for what, pick in (("shortest", min), ("median", statistics.median)):
-            overlapped, late, alone = (pick(each) for each in times.values())
-            print(f"{what}: the exchange adds {late / alone - 1:.0%}, overlapped {overlapped / alone - 1:.0%}: "
-                  f"{(late - overlapped) / (late - alone):.0%} of it is hidden")
+            overlapped, late, alone, *torchs = (pick(each) for each in times.values())
+            print(f"{what}: the exchange adds {late - alone:.1f} ms, overlapped {overlapped - alone:.1f} ms: "
+                  f"{(late - overlapped) / (late - alone):.0%} of it is hidden; PyTorch's adds {torchs[0] - torchs[1]:.1f} ms")
     dist.barrier()
     dist.destroy_process_group()
 
