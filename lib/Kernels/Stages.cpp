@@ -204,9 +204,11 @@ std::optional<SmallVector<int64_t>> weir::getGroupedDims(const Stage &stage, Val
   SmallVector<int64_t> dims;
   for (int64_t group : stage.groupDims) {
     AffineExpr number = getAffineDimExpr(group, tensor.getContext());
-    auto all = llvm::seq<int64_t>(cast<RankedTensorType>(tensor.getType()).getRank());
-    auto found = llvm::find_if(all, [&](int64_t dim) {
-      return llvm::all_of(*accesses, [&](const auto &indices) { return indices[dim] == number; });
+    auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
+    auto all = llvm::seq<int64_t>(shape.size());
+    auto found = llvm::find_if(all, [&](int64_t dim) { // of which a slice has only some groups
+      return shape[dim] == stage.domain.getSizes()[group] &&
+             llvm::all_of(*accesses, [&](const auto &indices) { return indices[dim] == number; });
     });
     if (found == all.end())
       return std::nullopt;
@@ -234,6 +236,7 @@ std::optional<SmallVector<int64_t>> weir::findGroupDims(schedule::KernelOp kerne
                    return indices[*found] == walked;
                  });
     if (!isOne || walked.getPosition() >= domain.getNumRows() ||
+        domain.getSizes()[walked.getPosition()] != digit.size ||
         llvm::is_contained(groupDims, walked.getPosition()))
       return std::nullopt;
     groupDims.push_back(walked.getPosition());

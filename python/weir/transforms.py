@@ -14,7 +14,7 @@ SMALL = 32  # rows that prime factors are put together to
 
 def can_transform(op: ir.Operation) -> bool:
     """Whether a transform can be written: no length has a prime factor above `LARGEST`."""
-    return all(_factor(length)[0] <= LARGEST for length in _get_lengths(op))
+    return all(factor(length)[0] <= LARGEST for length in _get_lengths(op))
 
 
 def transform(op: ir.Operation, x: Complex | Floats) -> Complex | Floats:
@@ -47,7 +47,7 @@ def _get_lengths(op: ir.Operation) -> list[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes["fft_length"]))
 
 
-def _factor(length: int) -> list[int]:
+def factor(length: int) -> list[int]:
     """Returns factors of a length, the largest first: its primes, put together up to `SMALL`."""
     primes, rest, d = [], length, 2
     while rest > 1:
@@ -70,7 +70,7 @@ def _transform_dim(x: Complex, d: int, is_inverse: bool) -> Complex:
     sizes = hlo.get_sizes(x.real.value)
     order = [*(other for other in range(len(sizes)) if other != d), d]
     moved = _map(lambda part: hlo.transpose(part, order), x)
-    done = _transform_rows(moved, _factor(sizes[d]), 1.0 if is_inverse else -1.0)
+    done = _transform_rows(moved, factor(sizes[d]), 1.0 if is_inverse else -1.0)
     return _map(lambda part: hlo.transpose(part, [order.index(other) for other in range(len(sizes))]), done)
 
 

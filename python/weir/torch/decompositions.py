@@ -168,6 +168,25 @@ def _embedding(
     return torch.where((indices == padding_idx).unsqueeze(-1), stop_gradient(rows), rows)
 
 
+def _with_scalar(function: Callable) -> Callable:
+    """A scalar as a tensor: torch-mlir lowers the other form alone."""
+    return lambda x, number: function(x, torch.scalar_tensor(number, dtype=x.dtype))
+
+
+def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
+    """A power of integers, as products where it is one."""
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool or exponent < 0:
+        return NotImplemented
+    if not isinstance(exponent, int):
+        return x.to(torch.get_default_dtype()) ** exponent
+    result = torch.ones_like(x)
+    while exponent:
+        if exponent % 2:
+            result = result * x
+        x, exponent = x * x, exponent // 2
+    return result
+
+
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
@@ -185,6 +204,9 @@ def get_table() -> dict[torch._ops.OpOverload, Callable]:
         aten.gelu.default: _gelu,
         aten.native_group_norm.default: _group_norm,
         aten.isfinite.default: _is_finite,
+        aten.bitwise_or.Scalar: _with_scalar(torch.bitwise_or),
+        aten.bitwise_xor.Scalar: _with_scalar(torch.bitwise_xor),
+        aten.pow.Tensor_Scalar: _pow,
         aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
         aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
         aten.logcumsumexp.default: _running(lambda values, dim: values.logsumexp(dim), float("-inf")),

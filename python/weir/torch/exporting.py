@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy
 import torch
 from torch import nn
 
@@ -12,7 +13,7 @@ from weir.torch.collectives import count_ranks, find_axis, find_sharding
 from weir.torch.lowering import lower
 from weir.torch.tracing import Tracing, check_random
 
-UNSIGNED = {torch.uint8, torch.uint16, torch.uint32, torch.uint64}
+UNSIGNED = {torch.uint16, torch.uint32, torch.uint64}  # that torch-mlir has no types for
 
 
 def export(
@@ -50,7 +51,10 @@ def export(
     tracing = Tracing(module, inputs, loss, targets, replicas)
     for name, value in (tracing.batch | targets).items():
         if value.dtype in UNSIGNED:
-            raise ExportError(f"{name} is {value.dtype}, but Weir has no unsigned integers; convert it, as by .int()")
+            raise ExportError(f"{name} is {value.dtype}, which torch-mlir does not lower; convert it, as by .int()")
+    for name, value in (tracing.batch | targets | tracing.parameters).items():
+        if value.is_complex():
+            raise ExportError(f"{name} is {value.dtype}, but a graph takes real numbers; give torch.view_as_real({name})")
     program = tracing.trace(keep_buffers)
     check_random(program)
     arguments = _list_arguments(tracing)
@@ -74,9 +78,11 @@ def export(
     set_attributes(lowered, arguments, results, frozen, sharded, {name: [0] for name in results if name not in kept})
     if ranks:
         add_grid(lowered, [replicas, ranks][1 - axis:])
+    dtypes = dict.fromkeys((each.name for each in arguments if each.dtype == torch.uint8), numpy.dtype("u1"))
+    dtypes |= dict.fromkeys(tracing.unsigned_results, numpy.dtype("u1"))
     return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output, sharding=sharding, ranks=ranks or 1,
-                    replicas=replicas, private=private)
+                    _copy(tracing.parameters), _copy(states), tracing.output, dtypes, sharding, ranks or 1, replicas,
+                    private)
 
 
 def _find_private(tracing: Tracing, arguments: Sequence[Argument], replicas: int) -> tuple[list[str], set[str]]:

@@ -115,14 +115,19 @@ def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, N
     return new
 
 
+def _view_bits(value: torch.Tensor) -> torch.Tensor:
+    """Returns a row of bytes for each element."""
+    return value.flatten().contiguous().view(torch.uint8).view(value.numel(), value.itemsize)
+
+
 def _is_uniform(value: torch.Tensor) -> bool:
-    """Whether all elements are one number; 0 and -0 are two."""
-    first = value.flatten()[:1]
-    return bool(first.numel() and (value == first).all() and (value.signbit() == first.signbit()).all())
+    """Whether all elements are one real number; 0 and -0 are two."""
+    bits = _view_bits(value)
+    return not value.is_complex() and bool(len(bits) and (bits == bits[0]).all())
 
 
 def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other) and torch.equal(one.signbit(), other.signbit())
+    return one.dtype == other.dtype and one.shape == other.shape and torch.equal(_view_bits(one), _view_bits(other))
 
 
 def _add_constant(program: ExportedProgram, name: str, value: torch.Tensor) -> Node:

@@ -11,13 +11,15 @@ from torch.fx import Node
 
 from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
+from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
+from weir.torch.complexes import get_composites, refuse_complex, split_complex
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
-from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.gradients import mark_stops
 from weir.torch.operators import Random, uniform
 from weir.torch.places import list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
+from weir.torch.unsigned import widen_bytes
 
 CALLED = "called"  # the name of the user's module in the one that is traced
 
@@ -44,6 +46,7 @@ class Tracing:
                               "leave replicas out")
         self.states: dict[str, torch.Tensor] = {}  # of the buffers, those that are arguments
         self.results: list[str] = []
+        self.unsigned_results: list[str] = []
         self.output: Any = None
 
     @property
@@ -84,6 +87,7 @@ class Tracing:
             rebound.update(name for name in buffers if after[name] is not buffers[name])
             named |= {name: after[name] for name in written}
             self.results = list(named)
+            self.unsigned_results = [name for name, value in named.items() if value.dtype == torch.uint8]
             return tuple(named.values())
 
         parts = (self.batch, self.targets, self.parameters, self.states)
@@ -122,6 +126,9 @@ class Tracing:
         named = flatten(output, "" if isinstance(output, Mapping) else "output")
         if not named and self._loss is None:
             raise ExportError("the module's output holds no tensor")
+        for name, value in named.items():
+            if value.is_complex():
+                raise ExportError(f"{name} is {value.dtype}, but a graph gives real numbers; return torch.view_as_real of it")
         prefix = "" if isinstance(output, Mapping) else "output"
         self.output = map_tensors(output, lambda place, _: Result(place), prefix)
         if self._loss is not None:
@@ -135,12 +142,16 @@ class Tracing:
 
 
 def prepare(program: torch.export.ExportedProgram, replicas: int = 1) -> torch.export.ExportedProgram:
-    """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
+    """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated, complex numbers as
+    pairs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | Random().get_table() |
+        program = program.run_decompositions(get_table() | get_composites() | Random().get_table() |
                                              Collectives(find_axis(replicas)).get_table())
+    widen_bytes(program)
+    left = split_complex(program)
     fold_constants(program)
+    refuse_complex(program, left)
     return program
 
 

@@ -150,6 +150,26 @@ func.func @other_groups(%a: tensor<6x4x3xf32>, %b: tensor<6x3x8xf32>, %c: tensor
 
 // -----
 
+// Twin: the second product reads some of the first one's batches.
+// CHECK-LABEL: func @some_groups
+// CHECK-NOT:     staged
+// CHECK:         return
+func.func @some_groups(%a: tensor<6x4x3xf32>, %b: tensor<6x3x8xf32>, %c: tensor<3x8x5xf32>) -> tensor<3x4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<6x4x8xf32>
+  %z0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<6x4x8xf32>) -> tensor<6x4x8xf32>
+  %first = linalg.batch_matmul ins(%a, %b : tensor<6x4x3xf32>, tensor<6x3x8xf32>)
+    outs(%z0 : tensor<6x4x8xf32>) -> tensor<6x4x8xf32>
+  %some = tensor.extract_slice %first[0, 0, 0] [3, 4, 8] [1, 1, 1] : tensor<6x4x8xf32> to tensor<3x4x8xf32>
+  %e1 = tensor.empty() : tensor<3x4x5xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<3x4x5xf32>) -> tensor<3x4x5xf32>
+  %second = linalg.batch_matmul ins(%some, %c : tensor<3x4x8xf32>, tensor<3x8x5xf32>)
+    outs(%z1 : tensor<3x4x5xf32>) -> tensor<3x4x5xf32>
+  return %second : tensor<3x4x5xf32>
+}
+
+// -----
+
 // Twin: a kernel that wants to be alone.
 // CHECK-LABEL: func @alone
 // CHECK-NOT:     staged

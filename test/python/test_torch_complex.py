@@ -1,0 +1,156 @@
+"""Complex numbers in PyTorch modules, as pairs of real ones: values and gradients against PyTorch's."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
+pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
+
+from torch import fft  # noqa: E402
+
+import weir  # noqa: E402
+from weir.graphs import ExportError  # noqa: E402
+
+real = torch.view_as_real
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+X, Y = normal(2, 3, 8), normal(2, 3, 8) + 0.1
+Z = torch.view_as_complex(normal(3, 8, 2))  # a constant
+
+
+def measure_rotary(x, y):
+    """As in Llama 4 and DeepSeek-V2."""
+    turns = torch.polar(torch.ones(3, 4), torch.arange(12.0).view(3, 4))
+    return real(torch.view_as_complex(x.view(2, 3, 4, 2)) * turns).flatten(2)
+
+
+def filter_modes(x, y):
+    """A layer of a Fourier neural operator."""
+    modes = torch.zeros(2, 3, 5, dtype=torch.cfloat)
+    weights = torch.complex(y[0, :, :3], y[1, :, :3])
+    modes[:, :, :3] = torch.einsum("bix,io->box", fft.rfft(x)[:, :, :3], weights)
+    return fft.irfft(modes, n=8)
+
+
+def measure_spectrum(x, y):
+    window = torch.hann_window(8)
+    spectrum = torch.stft(x.view(2, 24), n_fft=8, hop_length=4, window=window, return_complex=True)
+    return spectrum.abs(), torch.istft(spectrum, n_fft=8, hop_length=4, window=window)
+
+
+FUNCTIONS = {
+    "products": lambda z, w: z * w * (1 - 2j) * 3 * Z,
+    "sums": lambda z, w: z - 2 * w + z.real - (1 - 2j) + 1,
+    "differences from numbers": lambda z, w: 1 - z,
+    "quotients": lambda z, w: z / w / (1 - 2j) / 3,
+    "reciprocal": lambda z, w: 1 / w,
+    "conjugate": lambda z, w: z.conj() * w,
+    "powers": lambda z, w: z**2 + w**3,
+    "exponential and logarithm": lambda z, w: torch.exp(z) + torch.log(w),
+    "matrices": lambda z, w: z @ w.transpose(-1, -2),
+    "places": lambda z, w: torch.cat([z[:, 1:].flip(-1), w[:, :1].roll(1, -1)], 1).permute(1, 0, 2).sum(-1),
+    "choice": lambda z, w: torch.where(z.real > 0, z, w).mean(-1),
+    "conversion": lambda z, w: z.real.to(torch.complex64) * w,
+    "fft": lambda z, w: fft.fft(z),
+    "inverse of two dimensions": lambda z, w: fft.ifft2(z, norm="ortho"),
+    "transform cut and padded": lambda z, w: fft.fft2(z, s=(4, 5)),
+    "shifted": lambda z, w: fft.fftshift(fft.fft(z)),
+}
+
+
+def compare(function, *values):
+    """Compares results, and gradients of a sum with weights, with PyTorch's."""
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.values = torch.nn.ParameterList([torch.nn.Parameter(value.clone()) for value in values])
+
+        def forward(self, one):
+            made = function(*(value * one for value in self.values))
+            return made if isinstance(made, tuple) else (made,)
+
+    module, one = Module(), torch.ones(())
+    wanted = module(one)
+    weights = [normal(*result.shape) for result in wanted]
+
+    def loss(results):
+        return sum((result * weight).sum() for result, weight in zip(results, weights))
+
+    gradients = torch.autograd.grad(loss(wanted), list(module.values), allow_unused=True)
+    for found, result in zip(weir.compile(module, (one,), device="cpu")(one), wanted, strict=True):
+        torch.testing.assert_close(found, result.detach(), rtol=1e-5, atol=1e-5)
+    step = weir.compile_step(module, loss, example=(one,), optimizer=weir.SGD(learning_rate=1.0), device="cpu")
+    step(one)
+    after = step.state_dict()
+    for number, (value, gradient) in enumerate(zip(values, gradients)):
+        gradient = torch.zeros_like(value) if gradient is None else gradient
+        found = value - after[f"values.{number}"]
+        torch.testing.assert_close(found, gradient, rtol=1e-5, atol=1e-5 * max(1.0, gradient.abs().max().item()))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    compare(lambda x, y: real(FUNCTIONS[name](torch.complex(x, y), torch.complex(y, x + 2))), X, Y)
+
+
+@pytest.mark.parametrize("function", [
+    measure_rotary, filter_modes, measure_spectrum,
+    lambda x, y: torch.complex(x, y).angle(),
+    lambda x, y: real(fft.rfft(x)),
+    lambda x, y: fft.irfft(torch.complex(x, y)),
+    lambda x, y: fft.irfft(torch.complex(x, y), n=9),
+    lambda x, y: fft.irfft2(torch.complex(x, y)),
+    lambda x, y: fft.irfft(fft.rfft(x, n=16) * fft.rfft(y, n=16), n=16)[..., :8],
+], ids=["rotary", "modes", "spectrum", "angle", "rfft", "irfft", "irfft odd", "irfft2", "convolution"])
+def test_real_results(function):
+    compare(function, X, Y)
+
+
+@pytest.mark.parametrize("length", [1, 30, 37, 74])
+def test_lengths(length):
+    compare(lambda x: real(fft.fft(x)), normal(2, length))
+
+
+def test_absolute_values_do_not_overflow_and_have_a_gradient_of_0_at_0():
+    x, y = torch.tensor([3e30, -1e-30, 0.0, float("inf"), 0.0]), torch.tensor([4e30, 0.0, 0.0, 1.0, -2.0])
+    absolute = lambda x, y: torch.complex(x, y).abs()  # noqa: E731
+    found = weir.compile(absolute, (x, y), device="cpu")(x, y)
+    torch.testing.assert_close(found, absolute(x, y), rtol=1e-6, atol=0)
+    compare(lambda x: absolute(x, x), torch.tensor([0.0, 1.0, -2.0]))
+
+
+@pytest.mark.parametrize("function, names", [
+    (lambda x: torch.complex(x, x).sqrt().real, ["aten.sqrt.default"]),
+    (lambda x: (torch.complex(x, x).sin() * torch.complex(x, x).tanh()).real, ["aten.sin.default", "aten.tanh.default"]),
+    (lambda x: (torch.complex(x, x) ** 0.5).real, ["aten.pow.Tensor_Scalar"]),
+    (lambda x: fft.fft(x.repeat(1, 1, 1031)[..., :1031]).real, ["aten._fft_r2c.default"]),
+])
+def test_what_has_no_form_is_refused_by_its_own_name(function, names):
+    with pytest.raises(ExportError, match="without a form for complex numbers") as refusal:
+        weir.torch.export(function, (X,))
+    assert all(name in str(refusal.value) for name in names)
+    assert "aten.complex.default" not in str(refusal.value)
+
+
+class Complex(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn = torch.nn.Parameter(torch.ones(8, dtype=torch.cfloat))
+
+    def forward(self, x):
+        return (self.turn * x).real
+
+
+@pytest.mark.parametrize("function, value, message", [
+    (lambda z: z.real, Z, "z is torch.complex64, but a graph takes real numbers; give torch.view_as_real(z)"),
+    (Complex(), X, "turn is torch.complex64, but a graph takes real numbers; give torch.view_as_real(turn)"),
+    (lambda x: torch.complex(x, x), X, "output is torch.complex64, but a graph gives real numbers; return torch.view"),
+], ids=["input", "parameter", "output"])
+def test_complex_arguments_and_results_are_refused(function, value, message):
+    with pytest.raises(ExportError) as refusal:
+        weir.torch.export(function, (value,))
+    assert message in str(refusal.value)
