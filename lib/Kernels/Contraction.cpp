@@ -3,7 +3,8 @@
 // A subgroup owns a tile of sums: some rows of the result, times some units of
 // columns for each of its invocations. A unit is a column, or two neighbouring
 // ones; neighbouring invocations own neighbouring units. The subgroup walks the
-// summed dimensions once, in order, so that the bits don't depend on the tile.
+// summed dimensions once, in order, so that the bits don't depend on the tile; those
+// of a long sum in blocks.
 //
 // All invocations need the same row factors, so each one loads those of other
 // products, and a shuffle hands them round. A chunk has as many steps as there are
@@ -521,12 +522,22 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
     return whereNeeded(emitter, masked, {firstRow, tileRows, first, count}, running,
                        [&] { return sumChunk(chunk, count, running); });
   };
-  sums = emitter.loop(steps / lanes, sums,
-                      [&](Value chunk, ValueRange running) { return sum(chunk, lanes, running); });
+  Operation *add = (*getCombiners(op)).front().combine;
+  PointEmitter::SumBlocks blocks{0, sums, add};
+  // Where the profile has units, long sums are cut in parts, and registers are few.
+  if (!emitter.domain.getBlocks() && profile.units == 0 &&
+      PointEmitter::isLongSum(add, steps * stepProducts, PointEmitter::maxProducts))
+    blocks.trips = std::max<int64_t>(PointEmitter::blockTerms / (lanes * stepProducts), 1);
+  PointEmitter::LoopEnd addRest;
   if (int64_t restSteps = steps % lanes)
-    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
-      return sum(emitter.indexConstant(steps / lanes), restSteps, running);
-    });
+    addRest = [&, restSteps](ValueRange before) {
+      return emitter.loop(1, before, [&](Value, ValueRange running) {
+        return sum(emitter.indexConstant(steps / lanes), restSteps, running);
+      });
+    };
+  sums = emitter.loopInBlocks(
+      steps / lanes, sums, blocks,
+      [&](Value chunk, ValueRange running) { return sum(chunk, lanes, running); }, addRest);
   if (!isOneWalk())
     return sums;
   maxima.clear();

@@ -346,6 +346,14 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
       }
   }
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
+  // Those of long columns of floats are more, since a sum that takes all rows of a part one after
+  // the other would lose digits.
+  constexpr int64_t maxRows = 4096;
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
+  if (combiners && llvm::any_of(*combiners, [](const Combiner &combiner) {
+        return isa<arith::AddFOp>(combiner.combine);
+      }))
+    parts.chunk = std::min(parts.chunk, maxRows);
   return parts;
 }
 

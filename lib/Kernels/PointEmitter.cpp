@@ -133,6 +133,42 @@ SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBod
   return SmallVector<Value>(op.getResults());
 }
 
+bool PointEmitter::isLongSum(ArrayRef<Operation *> combiners, int64_t terms, int64_t max) {
+  return terms > max && llvm::any_of(combiners, llvm::IsaPred<arith::AddFOp>);
+}
+
+SmallVector<Value> PointEmitter::loopInBlocks(int64_t trips, ValueRange carried,
+                                              const SumBlocks &blocks, LoopBody body, LoopEnd end) {
+  if (blocks.trips == 0) {
+    SmallVector<Value> values = loop(trips, carried, body);
+    return end ? end(values) : values;
+  }
+  auto addBlock = [&](Value first, int64_t count, ValueRange totals, const LoopEnd &endOfBlock) {
+    SmallVector<Value> sums = loop(count, blocks.neutral, [&](Value trip, ValueRange running) {
+      return body(arith::AddIOp::create(builder(), loc, first, trip), running);
+    });
+    if (endOfBlock)
+      sums = endOfBlock(sums);
+    for (auto [number, total] : llvm::enumerate(totals))
+      sums[number] =
+          combine(blocks.combiners[number % blocks.combiners.size()], total, sums[number]);
+    return sums;
+  };
+  LoopBody addWhole = [&](Value number, ValueRange totals) {
+    Value first = arith::MulIOp::create(builder(), loc, number, indexConstant(blocks.trips));
+    return addBlock(first, blocks.trips, totals, nullptr);
+  };
+  const int64_t whole = trips / blocks.trips, rest = trips % blocks.trips;
+  SumBlocks ofBlocks = blocks;
+  ofBlocks.trips = blocks.isNested && whole > maxBlocks ? maxBlocks : 0;
+  SmallVector<Value> totals = loopInBlocks(whole, carried, ofBlocks, addWhole);
+  if (rest == 0 && !end)
+    return totals;
+  return loop(1, totals, [&](Value, ValueRange running) {
+    return addBlock(indexConstant(whole * blocks.trips), rest, running, end);
+  });
+}
+
 SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,
                                        std::function<SmallVector<Value>()> body) {
   OpBuilder &outer = builder();

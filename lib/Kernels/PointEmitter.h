@@ -125,6 +125,44 @@ public:
   using LoopBody = std::function<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
   llvm::SmallVector<mlir::Value> loop(int64_t trips, mlir::ValueRange carried, LoopBody body);
 
+  //===--- long sums ------------------------------------------------------===//
+  // A sum that takes n floats one after the other is off by up to n roundings of its own size, and
+  // by about the root of n of them where they are random. So a long sum is made in blocks, each of
+  // which is added up from zero: of as many terms as there are blocks, the error is that of a sum
+  // of so many terms in place of their square. See N. J. Higham, "Accuracy and Stability of
+  // Numerical Algorithms", chapter 4 (blocked summation).
+
+  /// Max number of terms that a sum of a row takes one after the other, the number that a block has
+  /// where there are more, and the max number of blocks that are added one after the other.
+  static constexpr int64_t maxTerms = 1024, blockTerms = 512, maxBlocks = 64;
+  /// Max number of products that the sum of a contraction takes one after the other: each product
+  /// costs less than an element of a row, so blocks cost more.
+  static constexpr int64_t maxProducts = 4096;
+
+  /// Whether a sum of `terms` terms is made in blocks if one of up to `max` is not. Other
+  /// combinations than sums of floats lose nothing, or as much in any order.
+  static bool isLongSum(llvm::ArrayRef<mlir::Operation *> combiners, int64_t terms, int64_t max);
+
+  /// The blocks of a loop that combines terms with all values that it carries.
+  struct SumBlocks {
+    int64_t trips = 0; ///< of the loop, that are a block; 0: there are no blocks
+    /// Values that a block begins with, one for each that is carried.
+    llvm::SmallVector<mlir::Value> neutral;
+    /// Value i is combined by number i modulo their number.
+    llvm::ArrayRef<mlir::Operation *> combiners;
+    bool isNested = true; ///< whether blocks of blocks are added where there are many
+  };
+
+  /// Emits code behind a loop's last trip. It gets the carried values and returns new ones.
+  using LoopEnd = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)>;
+
+  /// Emits a loop as `loop` does, in blocks: what the trips of one make of the neutral values is
+  /// combined with the carried ones. `end`, if there is one, takes the terms behind the last trip;
+  /// they belong to the last block.
+  llvm::SmallVector<mlir::Value> loopInBlocks(int64_t trips, mlir::ValueRange carried,
+                                              const SumBlocks &blocks, LoopBody body,
+                                              LoopEnd end = nullptr);
+
   /// Emits `body` in a new scope that runs where `condition` holds. Elsewhere the values are
   /// `otherwise`.
   llvm::SmallVector<mlir::Value> guard(mlir::Value condition, mlir::ValueRange otherwise,

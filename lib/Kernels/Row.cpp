@@ -63,6 +63,8 @@ private:
                  function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body,
                  SmallVectorImpl<Value> *ofRests);
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
+  SmallVector<Value> addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
+                           PointEmitter::LoopBody body);
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
   Value reduceInterleaved(Operation *combiner, Value partial);
@@ -173,7 +175,7 @@ void RowEmitter::forEachUnit(
         return walk(emitter.indexConstant(trip), values);
       });
   } else if (carried.empty() || layout.tripsAtOnce == 1) {
-    carried = emitter.loop(layout.fullTrips, carried, walk);
+    carried = addUp(layout.fullTrips, 1, carried, walk);
   } else {
     walkInTurn(carried, walk);
   }
@@ -218,6 +220,15 @@ void RowEmitter::walkRests(ArrayRef<Value> starts,
   emitter.setLanes(lanes);
 }
 
+/// Emits a loop that adds `terms` terms to each value at a trip: in blocks, if the sums are long.
+SmallVector<Value> RowEmitter::addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
+                                     PointEmitter::LoopBody body) {
+  PointEmitter::SumBlocks blocks{0, SmallVector<Value>(neutral), combinersOfPass};
+  if (PointEmitter::isLongSum(combinersOfPass, trips * terms, PointEmitter::maxTerms))
+    blocks.trips = PointEmitter::blockTerms / terms;
+  return emitter.loopInBlocks(trips, neutral, blocks, std::move(body));
+}
+
 /// Emits the full trips, `layout.tripsAtOnce` in each turn of the loop.
 void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk) {
   size_t values = carried.size();
@@ -231,7 +242,7 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
     llvm::copy(next, own.begin());
   };
   int64_t atOnce = layout.tripsAtOnce, turns = layout.fullTrips / atOnce;
-  sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
+  sums = addUp(turns, atOnce / layout.sums, sums, [&](Value turn, ValueRange running) {
     SmallVector<Value> next(running);
     for (int64_t number = 0; number < atOnce; ++number)
       addTrip(

@@ -41,6 +41,7 @@ std::vector<Tile> Tile::choose(PointEmitter &emitter) {
       tile.adopt(first);
   int64_t packedTiles = 1;
   for (Tile &tile : tiles) {
+    tile.chooseSumBlocks();
     tile.choosePacking();
     packedTiles = std::max(packedTiles, tile.packedTiles);
   }
@@ -354,12 +355,18 @@ void Tile::choosePacking() {
     inside = inside.drop_front();
   chunkDepth = getSummed().size() - inside.size();
   chunk = std::clamp<int64_t>(most / getProduct(inside.drop_front()), 1, inside.front());
-  // Chunks of one size need one piece of code.
-  int64_t even = chunk;
-  while (inside.front() % even != 0)
-    --even;
-  if (even * 4 >= chunk)
-    chunk = even;
+  if (blockDepth >= 0 && blockDepth <= chunkDepth) {
+    // A chunk has whole blocks of a long sum, at least one.
+    chunk = blockDepth < chunkDepth ? block : std::max(chunk - chunk % block, block);
+    chunkDepth = blockDepth;
+  } else {
+    // Chunks of one size need one piece of code.
+    int64_t even = chunk;
+    while (inside.front() % even != 0)
+      --even;
+    if (even * 4 >= chunk)
+      chunk = even;
+  }
   isChunked = true;
   packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
 }
@@ -390,6 +397,25 @@ int64_t Tile::getSummedColumns() const {
 
 int64_t Tile::getPackedProducts() const {
   return getSummed().empty() ? 1 : chunk * getProduct(getSummed().drop_front(chunkDepth + 1));
+}
+
+/// Chooses the blocks of a long sum. They depend on the sizes alone, so that bits do not depend on
+/// the tile.
+void Tile::chooseSumBlocks() {
+  const int64_t sumsOfVector = way == Way::Dot ? lanes : 1; // that take a vector of products
+  ArrayRef<int64_t> inside = getSummed();
+  if (emitter.domain.getBlocks() ||
+      !PointEmitter::isLongSum((*getCombiners(op)).front().combine,
+                               getProduct(inside) / sumsOfVector, PointEmitter::maxProducts))
+    return;
+  const int64_t products = PointEmitter::blockTerms * sumsOfVector;
+  do {
+    inside = inside.drop_front();
+    ++blockDepth;
+  } while (getProduct(inside) > products);
+  block = products / getProduct(inside);
+  if (block > 4)
+    block -= block % 4; // so many may stand one behind the other
 }
 
 /// Chooses how many products of each summed dimension stand one behind the other: all of short

@@ -47,6 +47,9 @@ struct Tile {
   /// A copy has `chunk` elements of this summed dimension, and all of those inside it.
   int64_t chunkDepth = 0, chunk = 1;
   bool isChunked = false; ///< whether there is more than one copy for a sum
+  /// The sums of so many elements of this summed dimension, and of all inside it, are a block of
+  /// a long sum; -1 and 0 if sums are short.
+  int64_t blockDepth = -1, block = 0;
 
   /// Returns the number of columns that are summed at once: of all, or as many as registers have
   /// room for where a vector is of products, or a block serves all columns.
@@ -110,6 +113,7 @@ private:
   void adopt(const Tile &other);
   void choosePacking();
   void chooseBlocks();
+  void chooseSumBlocks();
   /// Whether a factor is computed in blocks, which is done by rows.
   bool isInBlocks(mlir::OpOperand *factor) const {
     const Blocks *blocks = emitter.domain.getBlocks();

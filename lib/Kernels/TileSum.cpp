@@ -111,7 +111,16 @@ SmallVector<Value> TileSum::walkProducts(int64_t depth, int64_t step, ValueRange
   int64_t size = depth + 1 == depths ? step : 1, count = getSize(depth) / size;
   int64_t unroll = unrolls && count % tile.unrolled[depth] == 0 ? tile.unrolled[depth] : 1;
   AffineExpr first = depth == tile.chunkDepth ? firstOfChunk : emitter.constant(0);
-  return emitter.loop(count / unroll, carried, [&](Value trip, ValueRange running) {
+  PointEmitter::SumBlocks blocks;
+  Operation *add = (*getCombiners(tile.op)).front().combine;
+  if (!carried.empty() && depth == tile.blockDepth) {
+    Value zero = arith::ConstantOp::create(
+        emitter.builder(), emitter.loc, emitter.builder().getZeroAttr(carried.front().getType()));
+    // Blocks of blocks would depend on the chunks.
+    blocks = {tile.block / (size * unroll), SmallVector<Value>(carried.size(), zero), add,
+              /*isNested=*/false};
+  }
+  return emitter.loopInBlocks(count / unroll, carried, blocks, [&](Value trip, ValueRange running) {
     AffineExpr number = unroll == count ? emitter.constant(0)
                                         : emitter.setCoordinate(productCoordinate + dim, trip);
     SmallVector<Value> values(running);

@@ -76,7 +76,7 @@ struct Profile {
   CooperativeShape cooperative; ///< of target vulkan: VK_KHR_cooperative_matrix
   Precision precision = Precision::F32;
   bool words64 = true;      ///< vectors of 32-bit elements travel as 64-bit integers
-  int64_t columnParts = 64; ///< max number of partial results of a reduced column
+  int64_t columnParts = 64; ///< max number of parts of a reduced column, but for long ones
   int64_t units = 0; ///< that run workgroups; 0: not known, and no sum is cut to keep them busy
   bool unrollPrivate = false; ///< unroll loops over private rows
   int64_t streamedBytes = 0;  ///< a result of as many is stored past the caches; 0: none
