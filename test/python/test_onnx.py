@@ -13,6 +13,7 @@ pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/s
 
 from conftest import BIN, ENVIRONMENT  # noqa: E402
 from onnx import helper, numpy_helper, parser  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
 
 import weir  # noqa: E402
 import weir.onnx  # noqa: E402
@@ -391,6 +392,59 @@ def test_initializers_that_a_loop_reads_are_parameters():
 def test_loops_of_unknown_sizes_are_refused(text, reason):
     with pytest.raises(weir.onnx.ExportError, match=reason):
         weir.onnx.export(make_model(text))
+
+
+COUNTED = """agraph (float[3] x, int64 n, float[5, 3] xs) => (float[3] last, int64 total, float[3] end, float[5] sums) {
+  none = Constant <value: tensor = int64 {0}> ()
+  go = Constant <value: tensor = bool {1}> ()
+  last, total = Loop (n, go, x, none) <body: graph = body (int64 i, bool c, float[3] a, int64 k) => (bool d, float[3] b, int64 m) {
+    limit = Constant <value: tensor = int64 {9000000000}> ()
+    m = Add(k, limit)
+    e = Greater(i, limit)
+    d = Not(e)
+    j = Cast <to: int = 1> (i)
+    b = Add(a, j)
+  }>
+  CHOICE
+  end, sums = Scan <num_scan_inputs: int = 1, body: graph = body (float[3] a, float[3] row) => (float[3] b, float s) {
+    h = Add(a, row)
+    b = Tanh(h)
+    s = ReduceSum <keepdims: int = 0> (b)
+  }> (y, xs)
+}"""
+
+
+CHOICE = """few = Constant <value: tensor = int64 {2}> ()
+  p = Less(n, few)
+  y = If (p) <then_branch: graph = yes () => (float[3] s) { s = Sin(x) },
+              else_branch: graph = no () => (float[3] s) {
+    s = Loop (n, go, x) <body: graph = body (int64 i, bool c, float[3] a) => (bool d, float[3] b) {
+      d = Identity(c)
+      b = Tanh(a)
+    }>
+  }>"""
+
+
+@pytest.mark.parametrize("profile, device, choice", [
+    *((profile, "sim", "y = Sin(x)") for profile in ("minimum", "adreno7", "v3d", "vulkan13")),
+    ("vulkan13", "vulkan", CHOICE)], ids=lambda value: value.split()[0])
+def test_loops_on_devices_without_wide_integers(tmp_path, profile, device, choice):
+    """Counts are i64 and conditions bool; totals need more than 32 bits. The simulator runs no loop in a branch."""
+    model = make_model(COUNTED.replace("CHOICE", choice))
+    (tmp_path / "a.mlir").write_text(weir.onnx.export(model).text)
+
+    def run(*words):
+        done = subprocess.run([BIN / "weir", *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run("compile", "a.mlir", f"--target=vulkan:{profile}", "-o", "a.weir")
+    x, xs = normal(3), normal(5, 3)
+    for n in 0, 1, 6:
+        save_file({"x": x, "n": numpy.array(n), "xs": xs}, tmp_path / "in.safetensors")
+        expected = run_reference(model, x, numpy.int64(n), xs)
+        save_file({value.name: numpy.asarray(wanted) for value, wanted in zip(model.graph.output, expected, strict=True)},
+                  tmp_path / "expected.safetensors")
+        run("run", "a.weir", f"--device={device}", "--input=in.safetensors", "--compare=expected.safetensors", "--tolerance=1e-5")
 
 
 def test_branches_of_other_shapes_are_refused():
