@@ -174,23 +174,27 @@ def draw(shape: torch.Size, stream: int, step: int) -> torch.Tensor:
 
 
 class SameRandomNumbers:
-    """Gives PyTorch's dropout the numbers that Weir draws in a step, in the order of the calls."""
+    """Gives PyTorch's dropout and torch.rand the numbers that Weir draws in a step, in the order of the calls."""
 
     def __init__(self, step: int = 0):
         self._step = step
 
     def __enter__(self) -> None:
-        self._dropout, stream = functional.dropout, iter(range(1 << 30))
+        self._dropout, self._rand, stream = functional.dropout, torch.rand, iter(range(1 << 30))
 
         def dropout(x, p=0.5, training=True, inplace=False):
             if not training or p == 0:
                 return x
             return torch.where(draw(x.shape, next(stream), self._step) >= p, x / (1 - p), 0.0)
 
-        functional.dropout = dropout
+        def rand(*shape, dtype=None, device=None):
+            shape = shape[0] if isinstance(shape[0], (tuple, list)) else shape
+            return draw(torch.Size(shape), next(stream), self._step).to(dtype or torch.get_default_dtype())
+
+        functional.dropout, torch.rand = dropout, rand
 
     def __exit__(self, *_: object) -> None:
-        functional.dropout = self._dropout
+        functional.dropout, torch.rand = self._dropout, self._rand
 
 
 def check(name: str, steps: int | None, device: str = "auto") -> dict:
