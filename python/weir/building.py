@@ -156,8 +156,9 @@ def build_step(
         raise TypeError(f"{optimizer.name} has the hyperparameter {unset[0]}, which was not given")
     tensors = {tensor.name: tensor for each in step.entries.values() for tensor in each.arguments}
     held = step._execution.held
-    step._execution.hold({name: make_start(tensor, tensors, values) for name, tensor in tensors.items()
-                          if tensor.kind in HELD_KINDS and name not in held})
+    for name, tensor in tensors.items():  # one by one: together they are as large as the state on the device
+        if tensor.kind in HELD_KINDS and name not in held:
+            step._execution.hold({name: make_start(tensor, tensors, values)})
     return step
 
 

@@ -51,7 +51,7 @@ def compile(
         raise TypeError("there is no example of a call")
     names = name_entries(len(examples))
     with telling("exporting"):
-        calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True))
+        calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True, copies=False))
                  for given, name in zip(examples, names)]
     return build(calls, names, device, memory_limit, checkpoint, precision)
 
@@ -112,7 +112,7 @@ def compile_step(
                           memory_limit, checkpoint, precision, pieces, shards)
     targets = dict(targets or {})
     with telling("exporting"):
-        exported = export(module, example, loss=loss, targets=targets, keep_buffers=True, replicas=replicas)
+        exported = export(module, example, loss=loss, targets=targets, keep_buffers=True, copies=False, replicas=replicas)
         predicted = None if predict is None else _make_call(module, predict,
                                                             _export_evaluated(module, predict, replicas))
     made = get_module(module)
@@ -131,7 +131,7 @@ def _export_evaluated(module: nn.Module | Callable, example: Example, replicas: 
     for part in modes:
         part.training = False
     try:
-        return export(module, example, entry=PREDICT, keep_buffers=True, replicas=replicas)
+        return export(module, example, entry=PREDICT, keep_buffers=True, copies=False, replicas=replicas)
     finally:
         for part, mode in modes.items():
             part.training = mode

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy
@@ -61,9 +61,12 @@ class Ring:
         self._readers: list[weakref.ref | None] = [None, None]
         self._turn = 0
 
-    def take(self) -> Buffer:
-        """Returns a buffer that no array needs any more. If an array still needs it, that is read first."""
-        self._turn ^= 1
+    def take(self, turns: bool = True) -> Buffer:
+        """Returns a buffer that no array needs any more. If an array still needs it, that is read first.
+
+        `turns`: whether it is the other one than last time. A value that is used up before the next run needs one alone.
+        """
+        self._turn ^= turns
         reader = self._readers[self._turn]
         if reader and (array := reader()) is not None and array._buffer is self._buffers[self._turn]:
             array._fetch()
@@ -140,9 +143,13 @@ def find_not_finite(entry: Entry, buffers: list[Buffer]) -> str:
 
 
 class Watcher:
-    """Is told how far a run is. `waves` are those that it is told of, in rising order."""
+    """Is told how far a run is. `waves` are those that it is told of, in rising order.
+
+    `used_up`: the results that nobody needs when the next run begins. Each has one buffer, and not two in turn.
+    """
 
     waves: Sequence[int] = ()
+    used_up: Collection[str] = ()
 
     def start(self, results: Mapping[str, Buffer]) -> None:
         """Is given the buffers of the results by name, before the run begins."""
@@ -168,6 +175,7 @@ class Execution:
         self.target = self._program.target
         # Of an entry in sections: the sections. Who runs them for several ranks sets `exchange` and `gather`.
         self.entries, self.sections = join_sections(self._program.entries)
+        self._arguments = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
         self.exchange: Callable[[dict[str, Array]], dict[str, numpy.ndarray]] | None = None
         self.gather: Callable[[list[tuple[str, int, Tensor, Buffer]]], None] | None = None
         self.pool = Pool(device)  # of what crosses sections
@@ -185,12 +193,12 @@ class Execution:
 
         Errors: ValueError if one does not fit; nothing is changed then.
         """
-        tensors = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
         with self.exclusive():
-            checked = {name: check_value(tensors[name], value) for name, value in values.items() if name in tensors}
+            checked = {name: check_value(self._arguments[name], value) for name, value in values.items()
+                       if name in self._arguments}
             for name, value in checked.items():
                 if name not in self._held:
-                    self._held[name] = Held(tensors[name], self.device)
+                    self._held[name] = Held(self._arguments[name], self.device)
                     for plan in self._plans.values():
                         plan.given = None
                 self._held[name].buffer.write(value)
@@ -290,7 +298,7 @@ class Execution:
                     lent[tensor.name] = Array(tensor, outputs[-1])
                 else:
                     ring = self._get_ring(entry, "result", tensor)
-                    outputs.append(ring.take())
+                    outputs.append(ring.take(not watcher or tensor.name not in watcher.used_up))
                     lent[tensor.name] = ring.lend()
             with _Uninterrupted():
                 kept = plan.keep(entry, inputs) if checks else []

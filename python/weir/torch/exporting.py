@@ -9,7 +9,7 @@ from torch import nn
 
 from weir.graphs import Argument, Exported, ExportError, add_grid, check_names, print_graph, set_attributes
 from weir.holes import SEED, STEP
-from weir.torch.collectives import count_ranks, find_axis, find_sharding
+from weir.torch.collectives import Flat, Sharding, count_ranks, find_axis, find_sharding
 from weir.torch.lowering import lower
 from weir.torch.tracing import Tracing, check_random
 
@@ -25,6 +25,7 @@ def export(
     entry: str = "main",
     keep_buffers: bool = False,
     replicas: int = 1,
+    copies: bool = True,
 ) -> Exported:
     """Returns `module`, or a function of tensors, as one function `entry` on tensors of static shape.
 
@@ -39,6 +40,7 @@ def export(
                state that is written, under its names.
     `replicas`: the number of groups of ranks that share the module out: the first axis of the grid of ranks, along which
                inputs, targets and outputs differ. The loss is the mean over them.
+    `copies`: whether the values of parameters and state are copies, and not the module's own tensors.
     Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
                modules that write to their inputs; for names that two arguments share. TypeError for inputs that hold
                no tensor, for targets without a loss, and for a loss with parameters of its own.
@@ -55,34 +57,42 @@ def export(
     for name, value in (tracing.batch | targets | tracing.parameters).items():
         if value.is_complex():
             raise ExportError(f"{name} is {value.dtype}, but a graph takes real numbers; give torch.view_as_real({name})")
-    program = tracing.trace(keep_buffers)
-    check_random(program)
-    arguments = _list_arguments(tracing)
-
-    lowered, is_random = lower(program, entry)
-    states = dict(tracing.states)
-    results = tracing.results
-    if is_random:
-        results = [*results, STEP]
-        for name in (SEED, STEP):
-            arguments.append(Argument(name, "state", (), torch.int64))
-            states[name] = torch.zeros((), dtype=torch.int64)
-    check_names(arguments)
-    frozen = {name for name, value in tracing.parameters.items() if not value.requires_grad}
-    arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
-                 for argument in arguments]
     sharding = find_sharding(module, tracing.parameters)
+    text, is_random, ranks = tracing.trace(
+        keep_buffers, lambda program: _write(program, entry, tracing, sharding, replicas))
+    arguments, results = _describe(tracing, is_random)
+    check_names(arguments)
+    states = tracing.states | {name: torch.zeros((), dtype=torch.int64) for name in (SEED, STEP) if is_random}
+    private, _ = _find_private(tracing, arguments, replicas)
+    dtypes = dict.fromkeys((each.name for each in arguments if each.dtype == torch.uint8), numpy.dtype("u1"))
+    dtypes |= dict.fromkeys(tracing.unsigned_results, numpy.dtype("u1"))
+    return Exported(text, arguments, results, _take(tracing.batch | targets, copies), _take(tracing.parameters, copies),
+                    _take(states, copies), tracing.output, dtypes, sharding, ranks or 1, replicas, private)
+
+
+def _write(program: torch.export.ExportedProgram, entry: str, tracing: Tracing, sharding: Mapping[str, Sharding | Flat],
+           replicas: int) -> tuple[str, bool, int]:
+    """Returns a graph as text, whether it draws random numbers, and its number of ranks, 0 if it is for one process."""
+    check_random(program)
     ranks, axis = count_ranks(program, sharding, replicas), find_axis(replicas)
+    lowered, is_random = lower(program, entry)
+    arguments, results = _describe(tracing, is_random)
     private, kept = _find_private(tracing, arguments, replicas)
+    frozen = {name for name, value in tracing.parameters.items() if not value.requires_grad}
     sharded = {name: each.unit or [axis] for name, each in sharding.items()} | dict.fromkeys(private, [0])
     set_attributes(lowered, arguments, results, frozen, sharded, {name: [0] for name in results if name not in kept})
     if ranks:
         add_grid(lowered, [replicas, ranks][1 - axis:])
-    dtypes = dict.fromkeys((each.name for each in arguments if each.dtype == torch.uint8), numpy.dtype("u1"))
-    dtypes |= dict.fromkeys(tracing.unsigned_results, numpy.dtype("u1"))
-    return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
-                    _copy(tracing.parameters), _copy(states), tracing.output, dtypes, sharding, ranks or 1, replicas,
-                    private)
+    return print_graph(lowered), is_random, ranks
+
+
+def _describe(tracing: Tracing, is_random: bool) -> tuple[list[Argument], list[str]]:
+    """Returns the arguments and the names of the results, with those of random numbers if there are any."""
+    results = [*tracing.results, STEP] if is_random else tracing.results
+    arguments = _list_arguments(tracing)
+    arguments += [Argument(name, "state", (), torch.int64) for name in (SEED, STEP) if is_random]
+    return [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
+            for argument in arguments], results
 
 
 def _find_private(tracing: Tracing, arguments: Sequence[Argument], replicas: int) -> tuple[list[str], set[str]]:
@@ -105,6 +115,7 @@ def _list_arguments(tracing: Tracing) -> list[Argument]:
     ]
 
 
-def _copy(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Returns the values as copies that share no bytes, as safetensors requires."""
-    return {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in values.items()}
+def _take(values: Mapping[str, torch.Tensor], copies: bool) -> dict[str, torch.Tensor]:
+    """Returns the values; copies share no bytes, as safetensors requires."""
+    return {name: value.detach().clone(memory_format=torch.contiguous_format) if copies else value.detach()
+            for name, value in values.items()}

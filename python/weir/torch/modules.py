@@ -43,7 +43,7 @@ class Module(nn.Module):
         """
         super().__init__()
         self.module = module
-        exported = export(module, example, keep_buffers=True)
+        exported = export(module, example, keep_buffers=True, copies=False)
         self._program = _Program(exported, open_device(device), memory_limit, precision,
                                  ["--vjp=main", "--entry=main.vjp"])
         self._bind = make_bind(module, example)
@@ -150,7 +150,7 @@ def _compile_or_keep(graph: torch.fx.GraphModule, inputs: Sequence, options: Map
         if other := [value for value in inputs if not isinstance(value, torch.Tensor)]:
             raise ExportError(f"an input is {type(other[0]).__name__}: shapes that change; compile with dynamic=False")
         examples = tuple(torch.empty_like(value, device="cpu") for value in inputs)
-        exported = export(graph, examples)
+        exported = export(graph, examples, copies=False)
         program = _Program(exported, open_device(options.get("device", "auto")), options.get("memory_limit"),
                            options.get("precision"), [])
     except (ExportError, CompileError, TypeError) as error:

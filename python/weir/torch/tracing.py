@@ -9,6 +9,7 @@ from torch import nn
 from torch.export.graph_signature import OutputKind
 from torch.fx import Node
 
+from weir.apart import EndedError, call_apart
 from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
@@ -54,19 +55,25 @@ class Tracing:
         """Whether ranks have batches of their own."""
         return bool(self._flat)
 
-    def trace(self, keep_buffers: bool) -> torch.export.ExportedProgram:
-        """Returns the graph, decomposed. Tracing shows which buffers are written; these become arguments."""
+    def trace(self, keep_buffers: bool, write: Callable[[torch.export.ExportedProgram], Any]) -> Any:
+        """Returns what `write` makes of the decomposed graph. Tracing shows which buffers are written; these become
+        arguments.
+
+        The graph is decomposed and written in a process of its own: PyTorch and torch-mlir keep tens of megabytes for
+        that, and some graphs end torch-mlir's process.
+        """
         if keep_buffers:
             kept = self._module.state_dict(keep_vars=True)
             self.states = {n: b for n, b in self._buffers.items() if n in kept and b.is_floating_point()}
-        program, found = self._trace_once([])
+        found, made = self._trace_once([], write)
         if written := [name for name in self._buffers if name in found]:
             self.states = {name: b for name, b in self._buffers.items() if name in self.states or name in found}
-            program, _ = self._trace_once(written)
-        return program
+            _, made = self._trace_once(written, write)
+        return made
 
-    def _trace_once(self, written: list[str]) -> tuple[torch.export.ExportedProgram, set[str]]:
-        """Returns the graph, and the names of the buffers that it writes, `written` and others."""
+    def _trace_once(self, written: list[str], write: Callable) -> tuple[set[str], Any]:
+        """Returns the names of the values that the graph writes, and what `write` makes of it: nothing if buffers that
+        it writes are not in `written` yet."""
         constant = [name for name in self._buffers if name not in self.states]
         rebound: set[str] = set()
 
@@ -109,17 +116,30 @@ class Tracing:
             for part in parts
             for value in part.values()
         ])
-        program = prepare(program, self._replicas)
+
+        def finish() -> tuple[set[str], Any]:
+            prepared = prepare(program, self._replicas)
+            found = rebound | self._find_written(prepared, constant)
+            return found, write(prepared) if written or not found & self._buffers.keys() else None
+
+        try:
+            return call_apart(finish, ExportError)
+        except EndedError as error:
+            raise ExportError(f"the process that lowers the graph by torch-mlir was {error}") from None
+
+    def _find_written(self, program: torch.export.ExportedProgram, constant: list[str]) -> set[str]:
+        """Returns the names of the buffers that a graph writes: of those that it holds, and of its arguments."""
+        arguments = [name for part in (self.batch, self.targets, self.parameters, self.states) for name in part]
+        found = set()
         for spec in program.graph_signature.output_specs:
             if spec.kind == OutputKind.BUFFER_MUTATION:
-                rebound.add(constant[int(spec.target.removeprefix("buffer"))])
+                found.add(constant[int(spec.target.removeprefix("buffer"))])
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                users = program.graph_signature.user_inputs
-                name = [name for part in parts for name in part][users.index(spec.target)]
+                name = arguments[program.graph_signature.user_inputs.index(spec.target)]
                 if name not in self.states:
                     raise ExportError(f"the module writes to its input {name}, which a graph cannot; copy it first")
-                rebound.add(name)
-        return program, rebound
+                found.add(name)
+        return found
 
     def _name_results(self, output: Any, targets: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Returns the loss and the tensors of a module's output. None and numbers are left out."""
