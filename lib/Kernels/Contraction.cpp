@@ -526,7 +526,7 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
   PointEmitter::SumBlocks blocks{0, sums, add};
   // Where the profile has units, long sums are cut in parts, and registers are few.
   if (!emitter.domain.getBlocks() && profile.units == 0 &&
-      PointEmitter::isLongSum(add, steps * stepProducts, PointEmitter::maxProducts))
+      emitter.isLongSum(add, steps * stepProducts, PointEmitter::maxProducts, steps))
     blocks.trips = std::max<int64_t>(PointEmitter::blockTerms / (lanes * stepProducts), 1);
   PointEmitter::LoopEnd addRest;
   if (int64_t restSteps = steps % lanes)

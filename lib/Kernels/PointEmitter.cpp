@@ -133,8 +133,11 @@ SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBod
   return SmallVector<Value>(op.getResults());
 }
 
-bool PointEmitter::isLongSum(ArrayRef<Operation *> combiners, int64_t terms, int64_t max) {
-  return terms > max && llvm::any_of(combiners, llvm::IsaPred<arith::AddFOp>);
+bool PointEmitter::isLongSum(ArrayRef<Operation *> combiners, int64_t terms, int64_t max,
+                             int64_t trips) const {
+  const int64_t maxUnrolled = domain.hasFunctions() ? 8 : 32;
+  return terms > max && trips / maxUnrolled <= profile.maxLoopTrips &&
+         llvm::any_of(combiners, llvm::IsaPred<arith::AddFOp>);
 }
 
 SmallVector<Value> PointEmitter::loopInBlocks(int64_t trips, ValueRange carried,

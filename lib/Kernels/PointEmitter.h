@@ -140,8 +140,11 @@ public:
   static constexpr int64_t maxProducts = 4096;
 
   /// Whether a sum of `terms` terms is made in blocks if one of up to `max` is not. Other
-  /// combinations than sums of floats lose nothing, or as much in any order.
-  static bool isLongSum(llvm::ArrayRef<mlir::Operation *> combiners, int64_t terms, int64_t max);
+  /// combinations than sums of floats lose nothing, or as much in any order. An invocation makes
+  /// `trips` trips for its sums: where a device ends long loops early, so many are unrolled that
+  /// their code has no room for blocks, which repeat it.
+  bool isLongSum(llvm::ArrayRef<mlir::Operation *> combiners, int64_t terms, int64_t max,
+                 int64_t trips) const;
 
   /// The blocks of a loop that combines terms with all values that it carries.
   struct SumBlocks {

@@ -224,7 +224,8 @@ void RowEmitter::walkRests(ArrayRef<Value> starts,
 SmallVector<Value> RowEmitter::addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
                                      PointEmitter::LoopBody body) {
   PointEmitter::SumBlocks blocks{0, SmallVector<Value>(neutral), combinersOfPass};
-  if (PointEmitter::isLongSum(combinersOfPass, trips * terms, PointEmitter::maxTerms))
+  if (emitter.isLongSum(combinersOfPass, trips * terms, PointEmitter::maxTerms,
+                        trips * layout.rowsPerTeam))
     blocks.trips = PointEmitter::blockTerms / terms;
   return emitter.loopInBlocks(trips, neutral, blocks, std::move(body));
 }

@@ -404,9 +404,10 @@ int64_t Tile::getPackedProducts() const {
 void Tile::chooseSumBlocks() {
   const int64_t sumsOfVector = way == Way::Dot ? lanes : 1; // that take a vector of products
   ArrayRef<int64_t> inside = getSummed();
+  const int64_t terms = getProduct(inside) / sumsOfVector;
   if (emitter.domain.getBlocks() ||
-      !PointEmitter::isLongSum((*getCombiners(op)).front().combine,
-                               getProduct(inside) / sumsOfVector, PointEmitter::maxProducts))
+      !emitter.isLongSum((*getCombiners(op)).front().combine, terms, PointEmitter::maxProducts,
+                         /*trips=*/terms))
     return;
   const int64_t products = PointEmitter::blockTerms * sumsOfVector;
   do {

@@ -53,6 +53,32 @@ func.func @longer(%x: tensor<2099200xf32>) -> tensor<f32> {
 
 // -----
 
+// A loop that lavapipe would end early is unrolled, this one too often to have room for blocks.
+// CHECK-LABEL: gpu.func @row_33554432(
+// CHECK:         scf.for {{.*}} = %c0 to %c32 step
+// CHECK:           scf.for {{.*}} = %c0 to %c64 step
+// CHECK:             scf.for {{.*}} = %c0 to %c512 step
+// CHECK:         gpu.return
+// VULKAN-LABEL: gpu.func @row_33554432(
+// VULKAN:         scf.for {{.*}} = %c0 to %c1048576 step
+// VULKAN-NOT:     scf.for
+// VULKAN:         gpu.return
+func.func @unrolled(%x: tensor<33554432xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<33554432xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %f = math.exp %a : f32
+    %r = arith.addf %o, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// -----
+
 // CHECK-LABEL: gpu.func @row_32768(
 // CHECK:         scf.for {{.*}} = %c0 to %c1024 step
 // CHECK-NOT:     scf.for
