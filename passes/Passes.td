@@ -840,16 +840,22 @@ def FormSegmentsPass : Pass<"weir-form-segments", "mlir::func::FuncOp"> {
     their order, and each row takes what the scan has at the end of its segment, which a binary
     search finds. Each element still has one writer.
 
-    Needs: nothing; gradients are there already. weir-decompose-norms writes out the sort.
+    For a processor, the reduction is written once more, of the names and the updates, and marked
+    `weir.scatter`. Its kernel takes each update, in their order, to the row that it names in the
+    bytes of the init.
 
-    Gives: a sort, a scan, a search and an op that reads their results in place of each reduction
+    Needs: the profile; gradients are there already. weir-decompose-norms writes out the sort.
+
+    Gives: such a scatter, if it is for a processor and has fewer steps than the comparisons and the
+    sort: 4096, 2 for each update, and one for 2 elements of the result, which is stored twice. Or a
+    sort, a scan, a search and an op that reads their results in place of each reduction
     whose choice compares a number, which depends on the update and perhaps on other dimensions of
     the result, with the number of the row; if the comparisons of all rows with all updates, 16 of
     which count as one step, are more than the steps of the sort, of the search and of the scan.
     Other conditions of the choice may depend on what the number depends on. Where there are few
     other elements for each row, the scan is in chunks, and what a segment has in the chunks before
     is combined with the rest: so a sum's bits depend on the shape alone, but are not those of the
-    reduction.
+    reduction. A scatter combines the init with the first update of a row, then that with the next.
 
     Never: touches a reduction of few updates, or whose terms depend on the row.
 

@@ -57,6 +57,8 @@ def make_cases():
                                 lambda x: jax.lax.top_k(x, 8)),
         "add 4,096 rows to 49,152 x 576": (add_rows, rows(49152, 4096, 576), lambda t, i, u: t.at[i].add(u)),
         "add 10^5 numbers to 10^5": (add_rows, rows(10**5, 10**5), lambda t, i, u: t.at[i].add(u)),
+        "add 10^6 numbers to 10^6": (add_rows, rows(10**6, 10**6), lambda t, i, u: t.at[i].add(u)),
+        "add 10^6 numbers to 1,000": (add_rows, rows(1000, 10**6), lambda t, i, u: t.at[i].add(u)),
         "cumsum 4096 x 4096": (walk, (torch.randn(4096, 4096),), lambda x: jnp.cumsum(x, 1)),
         f"loop of {TRIPS:,} trips, 256 elements": (repeat, (torch.rand(256), torch.rand(256)), jax_repeat),
     }

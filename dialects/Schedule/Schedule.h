@@ -52,6 +52,8 @@ inline constexpr llvm::StringLiteral resultAttrName = "weir.result"; // out-argu
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";   // flat argument: tensor type
 inline constexpr llvm::StringLiteral noFuseAttrName =
     "weir.no_fuse"; // tensor op: gets a kernel of its own, unit
+inline constexpr llvm::StringLiteral scatterAttrName =
+    "weir.scatter"; // reduction of the updates that name a row: takes the bytes of its init, unit
 inline constexpr llvm::StringLiteral apartAttrName =
     "weir.apart"; // tensor.concat: each operand is made in its place, by a kernel of its own, unit
 /// Of a result: named ranges of its bytes, of which the plan says when they are final. A dictionary

@@ -271,6 +271,36 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
   return select;
 }
 
+std::optional<Scatter> weir::getScatter(linalg::GenericOp op) {
+  if (!op->hasAttr(schedule::scatterAttrName) || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
+  auto term =
+      combiners ? combiners->front().reduced.getDefiningOp<arith::SelectOp>() : arith::SelectOp();
+  TypedAttr otherwise;
+  if (!term || term->getBlock() != op.getBody() ||
+      !matchPattern(term.getFalseValue(), m_Constant(&otherwise)) ||
+      otherwise != getNeutral(combiners->front().combine))
+    return std::nullopt;
+  auto compare = term.getCondition().getDefiningOp<arith::CmpIOp>();
+  auto cast = compare ? compare.getRhs().getDefiningOp<arith::IndexCastOp>() : arith::IndexCastOp();
+  auto row = cast ? cast.getIn().getDefiningOp<linalg::IndexOp>() : linalg::IndexOp();
+  Scatter scatter;
+  scatter.name = compare ? dyn_cast<BlockArgument>(compare.getLhs()) : BlockArgument();
+  if (!row || compare.getPredicate() != arith::CmpIPredicate::eq || !scatter.name ||
+      scatter.name.getOwner() != op.getBody())
+    return std::nullopt;
+  scatter.rowLoop = row.getDim();
+  scatter.update = term.getTrueValue();
+  int64_t rows = op.getStaticLoopRanges()[scatter.rowLoop];
+  if (isReduced(op, scatter.rowLoop) ||
+      !llvm::isIntN(scatter.name.getType().getIntOrFloatBitWidth(), rows) ||
+      !isSameAlong(op, scatter.rowLoop, scatter.name) ||
+      !isSameAlong(op, scatter.rowLoop, scatter.update))
+    return std::nullopt;
+  return scatter;
+}
+
 bool weir::isStepResult(linalg::GenericOp op, unsigned result) {
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -319,7 +349,7 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
   const int64_t units = profile.units;
   // Of a part: fewer rows would cost more than they save, unless most units were idle.
   constexpr int64_t enoughRows = 8, fewRows = 4;
-  if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
+  if (!reducesAcross(op) || getScatter(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
     return std::nullopt;
   ColumnParts parts = getRows(op);
   int64_t minRows = 4 * parts.rows < enoughRows * units

@@ -260,9 +260,25 @@ tensor::InsertSliceOp weir::getInsertion(Value value) {
   return yielded.getDefiningOp<tensor::InsertSliceOp>();
 }
 
+linalg::GenericOp weir::getYieldedScatter(Value value) {
+  auto kernel = value.getDefiningOp<schedule::KernelOp>();
+  if (!kernel)
+    return {};
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  auto op = kernel.getBody().front().getTerminator()->getOperand(number).getDefiningOp();
+  return isa_and_present<linalg::GenericOp>(op) && op->hasAttr(schedule::scatterAttrName)
+             ? cast<linalg::GenericOp>(op)
+             : linalg::GenericOp();
+}
+
 Value weir::getInsertedInto(Value value) {
   tensor::InsertSliceOp insertion = getInsertion(value);
-  auto into = insertion ? dyn_cast<BlockArgument>(insertion.getDest()) : BlockArgument();
+  linalg::GenericOp scatter = getYieldedScatter(value);
+  BlockArgument into;
+  if (insertion)
+    into = dyn_cast<BlockArgument>(insertion.getDest());
+  else if (scatter)
+    into = dyn_cast<BlockArgument>(scatter.getDpsInits().front());
   return into ? value.getDefiningOp<schedule::KernelOp>().getInputs()[into.getArgNumber()]
               : Value();
 }
@@ -362,6 +378,9 @@ SmallVector<int64_t> weir::getSlice(tensor::InsertSliceOp op) {
 
 /// Returns the effect of a kernel on the result that it yields as `yielded`.
 static schedule::EffectAttr getWrite(Value yielded) {
+  if (Operation *op = yielded.getDefiningOp(); op && op->hasAttr(schedule::scatterAttrName))
+    return schedule::EffectAttr::get(yielded.getContext(), schedule::Access::update,
+                                     /*coversAll=*/false, /*slice=*/{});
   auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
   bool coversAll = !insertion || getSplat(insertion.getDest()) ||
                    insertion.getStaticSizes() == insertion.getType().getShape();
@@ -485,6 +504,10 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
   FailureOr<SmallVector<Operation *>> ops = getComputed(kernel);
   if (failed(ops))
     return failure();
+  for (Operation *op : *ops)
+    if (op->hasAttr(schedule::scatterAttrName) &&
+        failed(checkScatter(kernel, cast<linalg::GenericOp>(op), profile)))
+      return failure();
   EmittedKernel launch;
   launch.launches = llvm::any_of(kernel.getResultTypes(), [](Type type) {
     return cast<RankedTensorType>(type).getNumElements() != 0;

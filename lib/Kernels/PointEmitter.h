@@ -227,6 +227,11 @@ public:
   /// Stores at `address` in the result's buffer, in elements.
   void storeAt(unsigned result, mlir::Value value, mlir::AffineExpr address);
 
+  /// Loads what is in the buffer of result number `result` at `indices` now.
+  mlir::Value loadStored(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices) {
+    return loadUncached(kernel.getInputs().size() + result, getAddress(result, indices));
+  }
+
   /// Loads the element at `address` into its copy in the cache, at the current trip.
   void fillCache(unsigned buffer, mlir::AffineExpr address);
 

@@ -86,7 +86,8 @@ bool PointEmitter::isStreamed(unsigned result, VectorType type, AffineExpr first
   KernelShape shape = domain.getShape();
   auto whole = cast<RankedTensorType>(computed[result].getType());
   int64_t elementBytes = type.getElementTypeBitWidth() / 8;
-  if (stage || profile.streamedBytes == 0 ||
+  bool readsBack = known && known->buffers[kernel->getNumOperands() + result].read;
+  if (stage || readsBack || profile.streamedBytes == 0 ||
       whole.getNumElements() * elementBytes < profile.streamedBytes ||
       (shape != KernelShape::Map && shape != KernelShape::Row) || !first.isMultipleOf(lanes))
     return false;

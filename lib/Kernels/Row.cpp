@@ -862,6 +862,6 @@ void RowEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) {
-  if (!emitSelectedRows(emitter, launch))
+  if (!emitScatter(emitter, launch) && !emitSelectedRows(emitter, launch))
     RowEmitter(emitter).run(launch);
 }

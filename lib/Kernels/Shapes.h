@@ -138,6 +138,13 @@ void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 /// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and
 /// vectors are free, or the profile has units; returns whether it did.
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
+/// Checks that `op`, marked `schedule::scatterAttrName`, is the kernel's result and one that
+/// `emitScatter` computes in the bytes of an operand.
+mlir::LogicalResult checkScatter(schedule::KernelOp kernel, mlir::linalg::GenericOp op,
+                                 const Profile &profile);
+/// Emits a row kernel that takes each update of a scatter to the row that it names, if the kernel
+/// is one; returns whether it did.
+bool emitScatter(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
 /// Returns the row-major digits of `number`, 0 for those of which there is one: a count of one is

@@ -139,14 +139,14 @@ void ContentsCheck::checkReads(size_t dispatch) {
     if (isConstant || !use.reads)
       continue;
     ++reads;
+    const int64_t value = use.view.before < 0 ? use.view.value : use.view.before;
     memory[use.view.allocation].visit(
         use.begin(), use.end(), [&](Holds &bytes, int64_t begin, int64_t end) {
-          if (!bytes.isPartOf(use.view.value, use.view.offset - use.view.from))
-            throw Counterexample{"operand " + std::to_string(use.operand) + " of " +
-                                 subject.describe(dispatch) + " reads " +
-                                 subject.describe(use.view.allocation, begin, end) + " as \"" +
-                                 plan.values[use.view.value].name + "\", which " +
-                                 describe(subject, bytes, use.view.value)};
+          if (!bytes.isPartOf(value, use.view.offset - use.view.from))
+            throw Counterexample{
+                "operand " + std::to_string(use.operand) + " of " + subject.describe(dispatch) +
+                " reads " + subject.describe(use.view.allocation, begin, end) + " as \"" +
+                plan.values[value].name + "\", which " + describe(subject, bytes, value)};
         });
   }
 }

@@ -147,7 +147,7 @@ static void checkPart(const Plan &plan, const PlanOperand &view, const KernelOpe
       view.bytes > bytes || view.from > bytes - view.bytes)
     throw Counterexample{name() + " is inserted into a value that has " + std::to_string(bytes) +
                          " bytes"};
-  if (how.access != Access::Write || how.coversAll)
+  if ((how.access != Access::Write && how.access != Access::Update) || how.coversAll)
     throw Counterexample{name() + " is inserted into, but not written in part"};
 }
 

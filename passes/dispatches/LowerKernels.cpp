@@ -222,7 +222,7 @@ static LogicalResult checkInsertions(func::FuncOp function) {
   DenseSet<Value> continued; // results that more is inserted into
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults())
-      if (Value into = getInsertedInto(result))
+      if (Value into = getInsertedInto(result); into && getInsertion(result))
         continued.insert(stripReshapes(into));
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults()) {
@@ -240,9 +240,10 @@ static LogicalResult checkInsertions(func::FuncOp function) {
       if (!into.hasOneUse())
         return refuse("that has other uses");
       auto argument = dyn_cast<BlockArgument>(getOwner(into));
+      bool isMade = getYieldedScatter(result) && into.getDefiningOp<schedule::KernelOp>();
       if (argument ? results.lookup(argument) != 1 ||
                          !function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName)
-                   : !isOfSlices(into))
+                   : !isMade && !isOfSlices(into))
         return refuse("that is not a donated argument on its way to one result");
     }
   return success();

@@ -198,9 +198,30 @@ LogicalResult KernelFormer::checkOps() {
   return success(allPlaced);
 }
 
-/// Adds copies so that a kernel writes each result of the function and each part of a
-/// concatenation into bytes of its own, and each other tensor that a reshape reads into
-/// some bytes.
+/// Whether a scatter may change its init in place: it is all that uses a donated argument, whose
+/// bytes become one result, or all that uses what a kernel makes.
+static bool ownsInit(linalg::GenericOp scatter, Block &block) {
+  Value init = scatter.getDpsInits().front();
+  for (; init.hasOneUse() && isReshape(init.getDefiningOp());
+       init = init.getDefiningOp()->getOperand(0))
+    ;
+  if (!init.hasOneUse())
+    return false;
+  auto argument = dyn_cast<BlockArgument>(init);
+  if (!argument)
+    return isa<linalg::GenericOp>(init.getDefiningOp()) &&
+           getOpShape(init.getDefiningOp()) != OpShape::Free;
+  auto isResult = [&](OpOperand &result) {
+    return stripReshapes(result.get()) == scatter->getResult(0);
+  };
+  return cast<func::FuncOp>(block.getParentOp())
+             .getArgAttr(argument.getArgNumber(), schedule::donateAttrName) &&
+         llvm::count_if(block.getTerminator()->getOpOperands(), isResult) == 1;
+}
+
+/// Adds copies so that a kernel writes each result of the function, each part of a concatenation
+/// and each tensor that a scatter changes into bytes of its own, and each other tensor that a
+/// reshape reads into some bytes.
 void KernelFormer::materializeResults() {
   for (Operation &op : block)
     if (isReshape(&op)) {
@@ -211,13 +232,21 @@ void KernelFormer::materializeResults() {
         op.setOperand(0, createCopy(builder, op.getLoc(), source));
       }
     }
+  for (auto op : block.getOps<linalg::GenericOp>())
+    if (op->hasAttr(schedule::scatterAttrName) && !ownsInit(op, block)) {
+      OpBuilder builder(op);
+      OpOperand &init = op.getDpsInitsMutable()[0];
+      init.set(createCopy(builder, op.getLoc(), init.get()));
+    }
   llvm::SmallDenseSet<Value> taken;
   auto place = [&](OpOperand &operand) {
     Value base = stripReshapes(operand.get());
     Operation *producer = base.getDefiningOp(), *owner = operand.getOwner();
+    bool changes = producer && (isa<tensor::InsertSliceOp>(producer) ||
+                                producer->hasAttr(schedule::scatterAttrName));
     bool isComputed = producer && getOpShape(producer) != OpShape::Free &&
-                      (isa<linalg::GenericOp, tensor::ConcatOp>(producer) ||
-                       (isa<tensor::InsertSliceOp>(producer) && owner == block.getTerminator()));
+                      (changes ? owner == block.getTerminator()
+                               : isa<linalg::GenericOp, tensor::ConcatOp>(producer));
     OpBuilder builder(owner);
     if (!isComputed || !taken.insert(base).second)
       operand.set(createCopy(builder, owner->getLoc(), operand.get()));
@@ -812,6 +841,8 @@ void KernelFormer::buildKernel(const Group &group) {
     name = "sequence";
     break;
   }
+  if (group.front()->hasAttr(schedule::scatterAttrName))
+    name = "scatter";
   if (const Blocks *blocks = domain->getBlocks())
     name = blocks->isOneWalk() ? "block_softmax" : "block_" + name;
   char separator = '_';

@@ -1,4 +1,4 @@
-//===- FormSegments.cpp - Scatters by sorted updates ----------------------===//
+//===- FormSegments.cpp - Scatters without comparisons --------------------===//
 //
 // Front ends write a scatter, and gradients write that of a gather, as a reduction over all updates
 // for each row that may be written: a choice of the updates that name the row. With n rows and m
@@ -12,12 +12,17 @@
 // So a scan that starts anew in each segment combines its updates, in their order, and each row
 // takes what the scan has at the end of the segment, which a binary search finds.
 //
+// A processor takes each update to its row instead (lib/Kernels/Scatter.cpp), unless most of the
+// time would go into rows that no update names: the reduction is written once more, so that its
+// kernel sees the names and the updates.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
 #include "passes/graph/Elements.h"
 
 #include "dialects/Norm/Norm.h"
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -26,6 +31,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "weir/Graph/Graph.h"
+#include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -42,8 +48,8 @@ namespace {
 /// Finds out whether a reduction combines the updates of a row, and writes it by sorted updates.
 class SegmentFormer {
 public:
-  SegmentFormer(linalg::GenericOp reduction, OpBuilder &builder)
-      : reduction(reduction), builder(reduction.getLoc(), builder),
+  SegmentFormer(linalg::GenericOp reduction, const Profile &profile, OpBuilder &builder)
+      : reduction(reduction), profile(profile), builder(reduction.getLoc(), builder),
         type(cast<RankedTensorType>(reduction->getResultTypes().front())),
         matcher(type.getElementType()) {}
 
@@ -55,6 +61,7 @@ private:
   using Body = function_ref<SmallVector<Value>(Builder &b, ValueRange carried)>;
 
   linalg::GenericOp reduction;
+  const Profile &profile;
   ImplicitLocOpBuilder builder;
   RankedTensorType type;
   Matcher matcher;
@@ -81,7 +88,9 @@ private:
   bool matchCondition(Term condition, bool isTrue);
   bool isPlace(Term term);
   bool collect(Term term, llvm::SmallDenseSet<int64_t> &variables);
+  double countSteps() const;
   bool isWorth() const;
+  bool isWorthScatter() const;
   void cut();
 
   SmallVector<int64_t> getSizes(ArrayRef<unsigned> dims, ArrayRef<int64_t> more = {}) const;
@@ -95,6 +104,12 @@ private:
   SmallVector<Value> compute(ArrayRef<int64_t> ranges, bool walksLast, ValueRange inits,
                              ArrayRef<AffineMap> maps, Body body, ValueRange read = {});
   Value splat(ArrayRef<int64_t> shape, TypedAttr value);
+  Value emitName(Builder &b, Value isThere);
+  DenseMap<int64_t, unsigned> getLoops();
+  std::optional<std::pair<Value, AffineMap>> getPlaces(Term term);
+  std::pair<Value, AffineMap> createScatterNames();
+  std::pair<Value, AffineMap> createUpdates();
+  Value createScatter();
   Value createNames();
   Value createSorted(Value names, Value order);
   Value createSums(Value sorted, Value order);
@@ -280,15 +295,33 @@ bool SegmentFormer::match() {
   return true;
 }
 
+/// Returns the steps that segments take, of which each sorts, searches or adds an element.
+double SegmentFormer::countSteps() const {
+  double m = updates, n = rows, width = llvm::product_of(getSizes(columns), int64_t(1));
+  double levels = llvm::Log2_64_Ceil(updates);
+  return 3 * m * levels + 2 * n * levels + 2 * m * width;
+}
+
 /// Whether sorting takes much less than comparing each row with each update. Kernels compare many
 /// at once, and take one dispatch for it.
 bool SegmentFormer::isWorth() const {
   constexpr double atOnce = 16, fewest = 256, largest = 1 << 30;
   if (updates < fewest || updates > largest || rows >= largest)
     return false;
+  return double(rows) * double(updates) > atOnce * countSteps();
+}
+
+/// Whether a processor is to take each update to its row, in their order. A name costs about two
+/// steps, and a vector adds the elements of an update. But the result is stored twice, and in part
+/// by one thread: long rows of which few are named have less to do in segments, and few comparisons
+/// are made sooner than another kernel starts.
+bool SegmentFormer::isWorthScatter() const {
+  constexpr double atOnce = 16, launch = 4096, largest = 1 << 30, inVector = 4;
   double m = updates, n = rows, width = llvm::product_of(getSizes(columns), int64_t(1));
-  double levels = llvm::Log2_64_Ceil(updates);
-  return n * m > atOnce * (3 * m * levels + 2 * n * levels + 2 * m * width);
+  if (!profile.hasFreeVectors() || updates < 2 || m > largest || n >= largest)
+    return false;
+  double more = launch + 2 * m + 2 * n * width / inVector;
+  return n * m > atOnce * more && (!isWorth() || countSteps() > more + m * width / inVector);
 }
 
 /// Cuts the sorted updates into chunks, if there are few other points to keep a device busy.
@@ -436,42 +469,207 @@ Value SegmentFormer::splat(ArrayRef<int64_t> shape, TypedAttr value) {
   return arith::ConstantOp::create(builder, DenseElementsAttr::get(of, Attribute(value)));
 }
 
+/// Writes the row that the update at the point names, or one behind the last row if it is not
+/// written: if `isThere`, unless null, or one of the conditions does not hold.
+Value SegmentFormer::emitName(Builder &b, Value isThere) {
+  Value name = emit(b, named);
+  unsigned width = name.getType().isIndex() ? 64 : name.getType().getIntOrFloatBitWidth();
+  Value isWritten = isThere;
+  auto require = [&](Value holds) { isWritten = isWritten ? both(b, isWritten, holds) : holds; };
+  if (llvm::isUIntN(width, rows)) {
+    Value end = arith::ConstantOp::create(b, b.getIntegerAttr(name.getType(), rows));
+    require(compare(b, arith::CmpIPredicate::ult, name, end));
+  }
+  for (auto [condition, isTrue] : conditions) {
+    Value holds = emit(b, condition);
+    if (!isTrue)
+      holds = arith::XOrIOp::create(b, holds, arith::ConstantIntOp::create(b, b.getI1Type(), 1));
+    require(holds);
+  }
+  if (name.getType().isIndex())
+    name = toWord(b, name);
+  else if (width > 32)
+    name = arith::TruncIOp::create(b, b.getI32Type(), name);
+  else if (width < 32)
+    name = arith::ExtUIOp::create(b, b.getI32Type(), name);
+  return isWritten ? select(b, isWritten, name, word(b, rows)) : name;
+}
+
 /// Creates the row that each update names, or one behind the last row if it is not written.
 Value SegmentFormer::createNames() {
   SmallVector<int64_t> shape = getSizes(batches, {chunks * length});
   Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
   unsigned rank = shape.size();
-  return compute(
-             shape, false, empty, builder.getMultiDimIdentityMap(rank),
-             [&](Builder &b, ValueRange) -> SmallVector<Value> {
-               setDims(b, batches, 0);
-               Value number = linalg::IndexOp::create(b, rank - 1);
-               setUpdate(b, arith::MinUIOp::create(b, number, index(b, updates - 1)));
-               Value name = emit(b, named);
-               unsigned width =
-                   name.getType().isIndex() ? 64 : name.getType().getIntOrFloatBitWidth();
-               Value isWritten = compare(b, arith::CmpIPredicate::ult, number, index(b, updates));
-               if (llvm::isUIntN(width, rows)) {
-                 Value end = arith::ConstantOp::create(b, b.getIntegerAttr(name.getType(), rows));
-                 isWritten = both(b, isWritten, compare(b, arith::CmpIPredicate::ult, name, end));
-               }
-               for (auto [condition, isTrue] : conditions) {
-                 Value holds = emit(b, condition);
-                 if (!isTrue)
-                   holds = arith::XOrIOp::create(b, holds,
-                                                 arith::ConstantIntOp::create(b, b.getI1Type(), 1));
-                 isWritten = both(b, isWritten, holds);
-               }
-               if (name.getType().isIndex())
-                 name = toWord(b, name);
-               else if (width > 32)
-                 name = arith::TruncIOp::create(b, b.getI32Type(), name);
-               else if (width < 32)
-                 name = arith::ExtUIOp::create(b, b.getI32Type(), name);
-               return {select(b, isWritten, name, word(b, rows))};
-             })
+  return compute(shape, false, empty, builder.getMultiDimIdentityMap(rank),
+                 [&](Builder &b, ValueRange) -> SmallVector<Value> {
+                   setDims(b, batches, 0);
+                   Value number = linalg::IndexOp::create(b, rank - 1);
+                   setUpdate(b, arith::MinUIOp::create(b, number, index(b, updates - 1)));
+                   Value isThere = compare(b, arith::CmpIPredicate::ult, number, index(b, updates));
+                   return {emitName(b, isThere)};
+                 })
       .front();
 }
+
+//===----------------------------------------------------------------------===//
+// Scatters
+//===----------------------------------------------------------------------===//
+
+/// Returns the loop of the scatter for each variable of several values: those of the result's
+/// dimensions, then those that number the updates.
+DenseMap<int64_t, unsigned> SegmentFormer::getLoops() {
+  DenseMap<int64_t, unsigned> loops;
+  unsigned next = type.getRank();
+  for (unsigned dim = 0; dim < type.getRank(); ++dim)
+    loops[getVariable(dim)] = dim;
+  for (int64_t variable : walked)
+    if (matcher.unfolder.getSize(variable) != 1)
+      loops[variable] = next++;
+  return loops;
+}
+
+/// Returns the tensor that a term is an element of, with the map from the scatter's loops to its
+/// indices, or nothing if the term is computed, or the index of its element.
+std::optional<std::pair<Value, AffineMap>> SegmentFormer::getPlaces(Term term) {
+  auto variesWithRow = [&](const Coord &coord) {
+    return llvm::any_of(coord.digits,
+                        [&](const elements::Digit &digit) { return digit.variable == place; });
+  };
+  while (!term.isElement() || llvm::any_of(*term.coords, variesWithRow)) {
+    std::optional<Term> next = matcher.unfolder.step(term);
+    if (!next)
+      return std::nullopt;
+    term = *next;
+  }
+  if (getSplat(term.value))
+    return std::nullopt;
+  MLIRContext *context = builder.getContext();
+  DenseMap<int64_t, unsigned> loops = getLoops();
+  SmallVector<AffineExpr> indices;
+  for (const Coord &coord : *term.coords) {
+    if (coord.computed.value)
+      return std::nullopt;
+    AffineExpr index = getAffineConstantExpr(0, context);
+    for (const elements::Digit &digit : coord.digits) {
+      AffineExpr part = getAffineDimExpr(loops.lookup(digit.variable), context);
+      part = part.floorDiv(digit.below);
+      index = index * digit.size + (digit.above == 1 ? part : part % digit.size);
+    }
+    indices.push_back(index);
+  }
+  return std::pair(term.value, AffineMap::get(type.getRank() + walked.size(), 0, indices, context));
+}
+
+/// Returns a tensor of the rows that updates name, and the map from the scatter's loops to its
+/// indices: the tensor that the reduction compares, if all its elements count and the loops of all
+/// updates are its dimensions; or else one that is computed.
+std::pair<Value, AffineMap> SegmentFormer::createScatterNames() {
+  DenseMap<int64_t, unsigned> loops = getLoops();
+  SmallVector<int64_t> several;
+  llvm::copy_if(walked, std::back_inserter(several),
+                [&](int64_t variable) { return loops.contains(variable); });
+  const unsigned rank = type.getRank();
+  if (auto found = getPlaces(named); found && conditions.empty()) {
+    auto [names, places] = *found;
+    Type element = cast<RankedTensorType>(names.getType()).getElementType();
+    auto isLoop = llvm::IsaPred<AffineDimExpr, AffineConstantExpr>;
+    bool areLoops = llvm::all_of(places.getResults(), isLoop) &&
+                    llvm::all_of(several, [&, map = places](int64_t variable) {
+                      return map.isFunctionOfDim(loops.lookup(variable));
+                    });
+    if (areLoops && (element.isInteger(32) || element.isInteger(64)))
+      return *found;
+  }
+  SmallVector<int64_t> shape = getSizes(batches);
+  SmallVector<AffineExpr> indices;
+  for (unsigned dim : batches)
+    indices.push_back(builder.getAffineDimExpr(dim));
+  for (int64_t variable : several) {
+    shape.push_back(matcher.unfolder.getSize(variable));
+    indices.push_back(builder.getAffineDimExpr(loops.lookup(variable)));
+  }
+  Value empty = tensor::EmptyOp::create(builder, shape, builder.getI32Type());
+  Value names = compute(shape, false, empty, builder.getMultiDimIdentityMap(shape.size()),
+                        [&](Builder &b, ValueRange) -> SmallVector<Value> {
+                          setDims(b, batches, 0);
+                          for (auto [number, variable] : llvm::enumerate(several))
+                            at[variable] = linalg::IndexOp::create(b, batches.size() + number);
+                          return {emitName(b, Value())};
+                        })
+                    .front();
+  return {names, AffineMap::get(rank + walked.size(), 0, indices, builder.getContext())};
+}
+
+/// Returns a tensor of the updates, and the map from the scatter's loops to its indices; null for
+/// an update that is the same everywhere.
+std::pair<Value, AffineMap> SegmentFormer::createUpdates() {
+  if (auto found = getPlaces(update);
+      found &&
+      cast<RankedTensorType>(found->first.getType()).getElementType() == type.getElementType())
+    return *found;
+  llvm::SmallDenseSet<int64_t> variables;
+  collect(update, variables);
+  SmallVector<int64_t> used, shape;
+  SmallVector<AffineExpr> indices;
+  DenseMap<int64_t, unsigned> loops = getLoops();
+  auto use = [&](int64_t variable) {
+    if (!variables.contains(variable) || matcher.unfolder.getSize(variable) == 1)
+      return;
+    used.push_back(variable);
+    shape.push_back(matcher.unfolder.getSize(variable));
+    indices.push_back(builder.getAffineDimExpr(loops.lookup(variable)));
+  };
+  llvm::for_each(walked, use);
+  for (unsigned dim = 0; dim < type.getRank(); ++dim)
+    use(getVariable(dim));
+  if (used.empty())
+    return {};
+  Value empty = tensor::EmptyOp::create(builder, shape, type.getElementType());
+  Value made = compute(shape, false, empty, builder.getMultiDimIdentityMap(shape.size()),
+                       [&](Builder &b, ValueRange) -> SmallVector<Value> {
+                         for (auto [number, variable] : llvm::enumerate(used))
+                           at[variable] = linalg::IndexOp::create(b, number);
+                         return {emit(b, update)};
+                       })
+                   .front();
+  return {made, AffineMap::get(type.getRank() + walked.size(), 0, indices, builder.getContext())};
+}
+
+/// Creates the reduction anew, of names and updates, as a kernel of its own: `getScatter`.
+Value SegmentFormer::createScatter() {
+  llvm::erase_if(walked, [&](int64_t variable) { return matcher.unfolder.getSize(variable) == 1; });
+  const unsigned rank = type.getRank(), loops = rank + walked.size();
+  auto [names, namePlaces] = createScatterNames();
+  auto [updates, updatePlaces] = createUpdates();
+  SmallVector<Value> inputs = {names};
+  SmallVector<AffineMap> maps = {namePlaces};
+  if (updates) {
+    inputs.push_back(updates);
+    maps.push_back(updatePlaces);
+  }
+  SmallVector<unsigned> dims = llvm::to_vector(llvm::seq(rank));
+  maps.push_back(AffineMap::getMultiDimMapWithTargets(loops, dims, builder.getContext()));
+  SmallVector<utils::IteratorType> kinds(rank, utils::IteratorType::parallel);
+  kinds.append(walked.size(), utils::IteratorType::reduction);
+  auto scatter = linalg::GenericOp::create(
+      builder, type, inputs, reduction.getDpsInits(), maps, kinds,
+      [&](OpBuilder &inner, Location loc, ValueRange given) {
+        Builder b(loc, inner);
+        Value number = linalg::IndexOp::create(b, place - getVariable(0));
+        Value row = arith::IndexCastOp::create(b, given.front().getType(), number);
+        Value isIts = compare(b, arith::CmpIPredicate::eq, given.front(), row);
+        Value value = inputs.size() > 1 ? given[1] : emit(b, update);
+        Value none = arith::ConstantOp::create(b, neutral);
+        linalg::YieldOp::create(b, combineValues(b, given.back(), select(b, isIts, value, none)));
+      });
+  scatter->setAttr(schedule::noFuseAttrName, builder.getUnitAttr());
+  scatter->setAttr(schedule::scatterAttrName, builder.getUnitAttr());
+  return scatter->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
 
 /// Creates the rows' names in sorted order.
 Value SegmentFormer::createSorted(Value names, Value order) {
@@ -691,10 +889,14 @@ Value SegmentFormer::createResult(Value sums, Value totals, std::pair<Value, Val
 }
 
 Value SegmentFormer::run() {
-  if (!match() || !isWorth())
+  if (!match())
+    return {};
+  builder.setInsertionPoint(reduction);
+  if (isWorthScatter())
+    return createScatter();
+  if (!isWorth())
     return {};
   cut();
-  builder.setInsertionPoint(reduction);
   Value names = createNames();
   Value order = norm::ArgsortOp::create(builder, cast<RankedTensorType>(names.getType()),
                                         ValueRange(names), /*descending=*/false);
@@ -709,12 +911,15 @@ struct FormSegments : weir::impl::FormSegmentsPassBase<FormSegments> {
   using FormSegmentsPassBase::FormSegmentsPassBase;
 
   void runOnOperation() override {
+    FailureOr<Profile> profile = getProfile(getOperation()->getParentOfType<ModuleOp>());
+    if (failed(profile))
+      return signalPassFailure();
     OpBuilder builder(&getContext());
     for (auto reduction : llvm::make_early_inc_range(getOperation().getOps<linalg::GenericOp>())) {
       if (reduction->getNumResults() != 1 || reduction.getNumReductionLoops() == 0 ||
           !reduction.hasPureTensorSemantics())
         continue;
-      if (Value result = SegmentFormer(reduction, builder).run()) {
+      if (Value result = SegmentFormer(reduction, *profile, builder).run()) {
         reduction->getResult(0).replaceAllUsesWith(result);
         reduction.erase();
       }

@@ -297,6 +297,7 @@ static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get()) &&
+           !operand->getOwner()->hasAttr(schedule::scatterAttrName) && // fusion drops it
            keepsLoops(*operand, producer);
   });
   if (failed(applyPatternsGreedily(function, std::move(patterns))))

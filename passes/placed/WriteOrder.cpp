@@ -44,11 +44,20 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
     return function.getArgAttr(argument.getArgNumber(), schedule::donatedAttrName) != nullptr;
   });
   DenseMap<Value, int64_t> writes;
-  if (anyLends)
-    for (const DispatchAccesses &accesses : problem.accesses.dispatches)
-      for (const OperandAccess &access : accesses)
+  llvm::MapVector<Value, int64_t> updates;
+  for (const DispatchAccesses &accesses : problem.accesses.dispatches)
+    for (const OperandAccess &access : accesses) {
+      if (anyLends)
         writes[getOwner(access.allocation)] += access.writes;
+      if (access.reads && access.writes)
+        ++updates[getOwner(access.allocation)];
+    }
   DenseMap<Value, SmallVector<int64_t>> later; // values, the next one last
+  auto addValue = [&](Value like) {
+    names.push_back(names[numbers[like]]);
+    bytes.push_back(bytes[numbers[like]]);
+    return int64_t(names.size()) - 1;
+  };
   for (BlockArgument result : function.getArguments()) {
     auto lender =
         function.getArgAttrOfType<IntegerAttr>(result.getArgNumber(), schedule::donatedAttrName);
@@ -56,19 +65,34 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
       continue;
     Value argument = function.getArgument(lender.getInt());
     SmallVector<int64_t> &numbersLeft = later[argument];
-    for (int64_t count = 1; count < writes[argument]; ++count) {
-      numbersLeft.push_back(names.size());
-      names.push_back(names[numbers[argument]]);
-      bytes.push_back(bytes[numbers[argument]]);
-    }
+    for (int64_t count = 1; count < writes[argument]; ++count)
+      numbersLeft.push_back(addValue(argument));
     numbersLeft.push_back(numbers[result]);
     std::reverse(numbersLeft.begin(), numbersLeft.end());
+  }
+  // Bytes that are made here and then updated hold another value after each update, the last one
+  // their own.
+  DenseSet<Value> updated;
+  DenseMap<Value, int64_t> first;
+  for (auto [owner, count] : updates) {
+    auto argument = dyn_cast<BlockArgument>(owner);
+    if (!numbers.contains(owner) || later.contains(owner) ||
+        (argument && !function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName)))
+      continue;
+    updated.insert(owner);
+    first[owner] = addValue(owner);
+    SmallVector<int64_t> &numbersLeft = later[owner];
+    numbersLeft.push_back(numbers[owner]);
+    for (int64_t more = 1; more < count; ++more)
+      numbersLeft.push_back(addValue(owner));
   }
 
   SmallVector<int64_t> numberOf; // by allocation; -1: none
   for (const AllocationRef &allocation : list.allocations) {
-    auto found = numbers.find(allocation.value);
-    numberOf.push_back(found == numbers.end() ? -1 : found->second);
+    auto found = numbers.find(allocation.value), before = first.find(allocation.value);
+    numberOf.push_back(before != first.end()    ? before->second
+                       : found == numbers.end() ? -1
+                                                : found->second);
   }
   SmallVector<int64_t> values, before;
   for (auto [op, command, accesses] :
@@ -83,9 +107,11 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
     bool inserts = false;
     for (const MemoryOperand &operand : command.operands) {
       int64_t &number = numberOf[problem.allocations[operand.allocation].value];
-      auto next = anyLends ? later.find(getOwner(operand.allocation)) : later.end();
+      auto next = later.empty() ? later.end() : later.find(getOwner(operand.allocation));
+      bool byUpdates = next != later.end() && updated.contains(next->first);
       if (next != later.end() && llvm::any_of(accesses, [&](const OperandAccess &access) {
-            return access.writes && access.operand == operand.operand;
+            return access.writes && (access.reads || !byUpdates) &&
+                   access.operand == operand.operand;
           })) {
         inserts = true;
         before[operand.operand] = number;

@@ -155,7 +155,7 @@ def check_operand(plan, operand, kernel_operand, what):
         need(0 <= begin and begin + operand[2] <= values[number][1],
              f"{what} has bytes [{begin}, {begin + operand[2]}) of value {number}, "
              f"which has {values[number][1]}")
-    need(not before or (kernel_operand["access"] == "write" and not kernel_operand["covers_all"]),
+    need(not before or (kernel_operand["access"] in ("write", "update") and not kernel_operand["covers_all"]),
          f"{what} inserts, and its kernel does not write some of it")
 
 
@@ -451,8 +451,9 @@ def read_all(plan, runs, uses):
              f"{'a' if constant else 'no'} value")
         if use.reads and not constant:
             reads += 1
+            expected = use.before or use.value
             for held in runs[use.allocation].get(use.begin, use.end):
-                need(held == use.value, lambda: f"{use}, must hold {describe(use.value)}, and "
+                need(held == expected, lambda: f"{use}, must hold {describe(expected)}, and "
                      f"holds {describe(held)}")
     return reads
 

@@ -395,12 +395,11 @@ Replay::Witness Replay::touch(Memory &memory, size_t command, const Use &use) {
       if (Witness witness = requireOrder(run.writer, command, true, bytes))
         return witness;
     ++reads;
-    if (isConstant ||
-        (run.value == use.view->value && run.place == use.view->offset - use.view->from))
+    const int64_t value = use.view->before < 0 ? use.view->value : use.view->before;
+    if (isConstant || (run.value == value && run.place == use.view->offset - use.view->from))
       return std::nullopt;
-    return describe(command) + " reads " + describe(bytes) + " as " + describe(use.view->value) +
-           ", which hold " + (run.value == use.view->value ? "other bytes of " : "") +
-           describe(run.value);
+    return describe(command) + " reads " + describe(bytes) + " as " + describe(value) +
+           ", which hold " + (run.value == value ? "other bytes of " : "") + describe(run.value);
   });
   visit(use.writes, [&](Run &run, const PlanView &bytes) -> Witness {
     if (isConstant ||

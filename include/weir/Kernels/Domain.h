@@ -112,6 +112,17 @@ bool reducesAcross(mlir::linalg::GenericOp op);
 /// rows; else null.
 mlir::arith::SelectOp getSelection(mlir::linalg::GenericOp op);
 
+/// A reduction over updates that chooses those which name the row of the result
+/// (`schedule::scatterAttrName`). Its kernel takes each update once, to the row that it names, and
+/// changes no other bytes of the operand that the result starts from.
+struct Scatter {
+  mlir::BlockArgument name; ///< an integer, the same for all rows
+  unsigned rowLoop = 0;     ///< whose index is compared with the name
+  mlir::Value update;
+};
+/// Returns the parts of a scatter, or nothing for other ops.
+std::optional<Scatter> getScatter(mlir::linalg::GenericOp op);
+
 /// A row's maximum, and the sum of the exponentials of what its elements are above it: the two
 /// reductions that one walk over blocks of the row can make.
 struct SoftmaxSums {

@@ -36,7 +36,8 @@ struct EmittedKernel {
 /// each part of a column, adds its elements in order; where several invocations share
 /// one, each adds every n-th element, and theirs are added in order. A contraction adds its
 /// products, or those of a part, in order, each by one fma. A reduction without a combiner runs in
-/// the order of its loops.
+/// the order of its loops. A scatter (`schedule::scatterAttrName`) combines an element of its init
+/// with the first update, then that with the next.
 ///
 /// Errors: failure, with a diagnostic at the op, if the region is not a kernel,
 ///         an operand is larger than the profile's bytes per binding, or there
@@ -48,8 +49,11 @@ mlir::FailureOr<EmittedKernel> emitKernel(schedule::KernelOp kernel, mlir::OpBui
 /// values.
 mlir::tensor::InsertSliceOp getInsertion(mlir::Value value);
 
+/// Returns the scatter that a kernel yields as its result `value`, or null for other values.
+mlir::linalg::GenericOp getYieldedScatter(mlir::Value value);
+
 /// Returns the input of a kernel whose bytes its result `value` takes, because the kernel
-/// only inserts into it. Returns null for other values.
+/// only inserts into it, or takes updates to some of its elements. Returns null for other values.
 mlir::Value getInsertedInto(mlir::Value value);
 
 /// Returns the tensor whose bytes `value` has: it is a reshape of that tensor, or was

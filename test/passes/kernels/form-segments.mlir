@@ -1,5 +1,5 @@
 // A reduction over the updates that name a row becomes a sort, a scan, a search and what reads these.
-// RUN: weir-opt %s --weir-form-segments -split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-form-segments -split-input-file | FileCheck %s
 
 #i = affine_map<(i, j) -> (i)>
 #j = affine_map<(i, j) -> (j)>

@@ -111,6 +111,16 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {{2, 0, 256}, 2}; }},
     {"write_that_does_not_cover", "contents", "holds no whole value since dispatch 0",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].coversAll = false; }},
+    {"update_reads_the_value_before", "contents", "as \"t1\", which nothing wrote before",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[0].operands[2] = {Access::Update, false, 256, 16, std::nullopt};
+       plan.commands[0].operands[2].before = 4;
+     }},
+    {"covering_update_of_a_value_before", "ranges", "is inserted into, but not written in part",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[0].operands[2].access = Access::Update;
+       plan.commands[0].operands[2].before = 4;
+     }},
     {"slice_that_leaves_bytes", "contents", "which nothing wrote before",
      [](Artifact &, Plan &plan) {
        plan.kernels[0].operands[2].coversAll = false;
