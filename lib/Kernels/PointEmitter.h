@@ -128,9 +128,9 @@ public:
   //===--- long sums ------------------------------------------------------===//
   // A sum that takes n floats one after the other is off by up to n roundings of its own size, and
   // by about the root of n of them where they are random. So a long sum is made in blocks, each of
-  // which is added up from zero: of as many terms as there are blocks, the error is that of a sum
-  // of so many terms in place of their square. See N. J. Higham, "Accuracy and Stability of
-  // Numerical Algorithms", chapter 4 (blocked summation).
+  // which is added up from zero: it is off by as much as one of as many terms as a block has and
+  // there are blocks. See N. J. Higham, "Accuracy and Stability of Numerical Algorithms", chapter
+  // 4 (blocked summation).
 
   /// Max number of terms that a sum of a row takes one after the other, the number that a block has
   /// where there are more, and the max number of blocks that are added one after the other.
