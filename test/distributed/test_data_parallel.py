@@ -67,6 +67,19 @@ def test_shards_hold_state_of_their_own(trained):
     assert first and second and not first & second
 
 
+@pytest.mark.parametrize("name", ["adamw", "sharded", "ring"])
+def test_gradients_have_one_buffer(trained, name):
+    assert [rank["buffers"] for rank in trained[name]] == [1, 1]
+
+
+@pytest.mark.parametrize("owners", [None, [300, 310, 1003]])
+def test_received_shares_are_few_at_once(launch, owners):
+    """Memory does not grow with the number of buckets, and the sums are in the order of the ranks."""
+    for rank in launch("add_up", size=3, length=1003, step=29, owners=owners).results():
+        assert rank["same"] and not rank["live"]
+        assert rank["peak"] == 4 < rank["buckets"]
+
+
 def compare(values, others):
     import torch
 

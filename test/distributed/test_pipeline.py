@@ -43,6 +43,11 @@ def test_three_ranks_and_a_value_for_the_last(launch):
     check(launch("pipeline", size=3, schedules=SINGLE, kinds=["skip"], blocks=3))
 
 
+def test_compiled_stages_need_no_module(launch):
+    [found] = launch("forget", size=1, blocks=3).results()
+    assert found["all"] and not found["alive"] and len(found["read"]) >= found["all"]
+
+
 @pytest.mark.full
 def test_four_ranks(launch):
     check(launch("pipeline", size=4, schedules=SINGLE, kinds=["tied", "skip"], blocks=4))

@@ -2,12 +2,14 @@
 
 import datetime
 import functools
+import gc
 import json
 import os
 import pathlib
 import signal
 import sys
 import time
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -17,8 +19,8 @@ import models
 import weir
 import weir.distributed
 from sharded import CLIPPED, accumulated, broken, checkpointed_parts, fully_sharded, refuse_parts, skipped_parts  # noqa: F401
-from weir.distributed import folders
-from weir.distributed.groups import hash_tensors
+from weir.distributed import folders, reductions
+from weir.distributed.groups import Ranks, hash_tensors
 from weir.distributed.stage_programs import Record, StageProgram
 from torch.distributed import _functional_collectives as functional_collectives
 from torch.distributed.device_mesh import init_device_mesh
@@ -185,11 +187,61 @@ def data_parallel(steps=3, microbatches=1, reference=False, batches=None, parall
                 trained(tokens, target=target)
         tokens, target = draw_batch(number, rank * microbatches + microbatches - 1)
         losses.append(float(trained(tokens, target=target)))
+    [ring] = [ring for key, ring in step._execution._rings.items() if key[1:] == ("result", "gradients")]
     found = {"losses": losses, "bits": read_bits(step),
-             "values": {name: value.tolist() for name, value in step.state_dict().items()}}
+             "values": {name: value.tolist() for name, value in step.state_dict().items()},
+             "buffers": sum(buffer is not None for buffer in ring._buffers)}
     if reference and rank == 0:
         found["alone"] = train_alone(steps, size * microbatches, options)
     return found
+
+
+def add_up(length, step, owners=None):
+    """Sums a buffer in the order of the ranks, bucket by bucket. Returns whether the bits are right, and the most shares
+    that were there at once, of the number of buckets."""
+    live, peak = 0, 0
+
+    def count(change):
+        nonlocal live, peak
+        live += change
+        peak = max(peak, live)
+
+    class Counted(reductions._Bucket):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            count(1)
+            weakref.finalize(self.received, count, -1)
+
+    reductions._Bucket = Counted
+    ranks = Ranks()
+    given = [torch.randn(length, generator=torch.Generator().manual_seed(rank)) for rank in range(ranks.size)]
+    for value in given:
+        value[:3] = -0.0  # of which the sum is 0.0
+    total = torch.zeros(length)
+    for value in given:
+        total += value
+    buffer = given[ranks.rank].clone()
+    sums = reductions.RankOrder(ranks, buffer, owners)
+    buckets = [(begin, min(begin + step, length)) for begin in range(0, length, step)]
+    for bucket in buckets:
+        sums.begin(bucket)
+    sums.finish()
+    own = slice(0, length) if owners is None else slice([0, *owners][ranks.rank], owners[ranks.rank])
+    return {"same": hash_tensors([buffer[own]]) == hash_tensors([total[own]]), "peak": peak, "live": live,
+            "buckets": len(buckets)}
+
+
+def forget(blocks):
+    """Compiles all stages of a model on one rank. Returns the parameters that live although the user has dropped them."""
+    model = models.make(blocks, "tied")
+    values = {name: weakref.ref(value) for name, value in model.named_parameters()}
+    parts = cut(model, blocks, "cpu")
+    del model
+    for index in range(blocks):
+        parts.stage(index)
+    gc.collect()
+    return {"alive": [name for name, value in values.items() if value() is not None], "all": len(values),
+            "read": sorted(parts.state_dict())}
 
 
 def train_all(cases):

@@ -1,6 +1,8 @@
 """Data parallel training: each rank computes the gradients of its own batch, and all update by their mean."""
 
+import collections
 import contextlib
+import itertools
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,10 @@ from weir.checkpoints import CheckpointError
 from weir.distributed import folders
 from weir.distributed.exchange import BUFFER, Exchange, find_buffer, make_buckets, read_parts
 from weir.distributed.groups import Ranks, to_tensor
-from weir.distributed.reductions import REDUCTIONS
+from weir.distributed.reductions import IN_FLIGHT, REDUCTIONS
 from weir.execution import Execution
 from weir.programs import Step
-from weir.runtime import Entry, Error
+from weir.runtime import Entry, Error, Tensor
 
 SEEDS = ("random.seed", "random.step")
 
@@ -57,11 +59,16 @@ class DataParallel:
         # The model's own state and what is accumulated are each rank's own.
         self._private = {tensor.name for tensor in self._gradient.arguments
                          if tensor.kind == "state" and tensor.name != "loss_scale"}
+        self._bucket_bytes = bucket_bytes
         self._send_start()
         ends, self._range = None, (0, find_buffer(self._gradient).shape[0])
         if sharded:
             ends = self._keep_own(shards)
-        self._owned = [] if ends is None else [_list_parameters(part) for part in _divide(shards, self._ranks.size)]
+        self._owned: list[tuple[int, list[str]]] = []  # what each rank updates for all, in groups, by turns
+        if sharded:
+            by_rank = [self._group(_list_parameters(part)) for part in _divide(shards, self._ranks.size)]
+            self._owned = [(rank, part) for turn in itertools.zip_longest(*by_rank) for rank, part in enumerate(turn)
+                           if part]
         buffer = find_buffer(self._gradient)
         parts = read_parts(step._path, self._execution.target, self._gradient)
         buckets = make_buckets(parts, buffer.shape[0], bucket_bytes // buffer.dtype.itemsize)
@@ -177,13 +184,9 @@ class DataParallel:
 
     def _send_start(self) -> None:
         """Gives all ranks what rank 0 holds, but for the seeds of random numbers."""
-        if self._ranks.size == 1:
-            return
-        values = self._execution.read([name for name in self._execution.held if name not in SEEDS])
+        names = [name for name in self._execution.held if name not in SEEDS]
         with self._ranks.guard("sending the parameters"):
-            for value in values.values():
-                dist.broadcast(_to_bytes(value), group=self._ranks.group, group_src=0)
-        self._execution.hold(values)
+            self._send([(0, part) for part in self._group(names)])
 
     def _keep_own(self, shards: list[Entry]) -> list[int]:
         """Keeps the state of this rank's shards alone. Returns where each rank's range of the buffer ends."""
@@ -210,21 +213,44 @@ class DataParallel:
 
     def _send_own(self) -> None:
         """Gives the parameters that each rank has updated to all others."""
-        if self._ranks.size == 1 or not self._owned:
+        self._send(self._owned)
+
+    def _group(self, names: list[str]) -> list[list[str]]:
+        """Returns names of held values in groups of as many bytes as a bucket, or one larger value."""
+        groups, size, held = [], self._bucket_bytes, self._execution.held
+        for name in names:
+            if size + held[name].bytes > self._bucket_bytes or not groups:
+                groups.append([])
+                size = 0
+            groups[-1].append(name)
+            size += held[name].bytes
+        return groups
+
+    def _send(self, groups: list[tuple[int, list[str]]]) -> None:
+        """Gives all ranks what one of them holds, in the order of the groups, a few of them at once: each is copied."""
+        if self._ranks.size == 1:
             return
-        values = {name: value for name, value in self._execution.read([n for names in self._owned for n in names]).items()}
-        sent = [torch.cat([_to_bytes(values[name]) for name in names]) for names in self._owned]
-        works = [dist.broadcast(part, group=self._ranks.group, group_src=rank, async_op=True)
-                 for rank, part in enumerate(sent)]
-        for work in works:
-            work.wait()
-        for rank, (names, part) in enumerate(zip(self._owned, sent)):
+        held, pending = self._execution.held, collections.deque()
+        for rank, names in groups:
+            if len(pending) == IN_FLIGHT:
+                self._take(*pending.popleft())
+            tensors = [held[name] for name in names]
             if rank == self._ranks.rank:
-                continue
-            sizes = [values[name].nbytes for name in names]
-            for name, piece in zip(names, part.split(sizes)):
-                values[name] = piece.numpy().view(values[name].dtype).reshape(values[name].shape)
-            self._execution.hold({name: values[name] for name in names})
+                sent = torch.cat([_to_bytes(value) for value in self._execution.read(names).values()])
+            else:
+                sent = torch.empty(sum(tensor.bytes for tensor in tensors), dtype=torch.uint8)
+            work = dist.broadcast(sent, group=self._ranks.group, group_src=rank, async_op=True)
+            pending.append((rank, tensors, sent, work))
+        while pending:
+            self._take(*pending.popleft())
+
+    def _take(self, rank: int, tensors: list[Tensor], sent: torch.Tensor, work: dist.Work) -> None:
+        """Holds what another rank has sent."""
+        work.wait()
+        if rank != self._ranks.rank:
+            pieces = sent.split([tensor.bytes for tensor in tensors])
+            self._execution.hold({tensor.name: piece.numpy().view(tensor.dtype).reshape(tensor.shape)
+                                  for tensor, piece in zip(tensors, pieces)})
 
     def _get_key(self, name: str, rank: int) -> str:
         """Returns the name of a value in a checkpoint."""

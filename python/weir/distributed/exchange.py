@@ -55,7 +55,12 @@ def make_buckets(parts: Sequence[Part], length: int, smallest: int) -> list[tupl
 
 
 class Exchange(Watcher):
-    """Adds up the buffers of all ranks: each bucket is sent as soon as the run has made it."""
+    """Adds up the buffers of all ranks: each bucket is sent as soon as the run has made it.
+
+    Updates read the sums before the next run fills the buffer again.
+    """
+
+    used_up = (BUFFER,)
 
     def __init__(
         self, ranks: Ranks, tensor: Tensor, buckets: list[tuple[int, Bucket]], reduction: str, owners: list[int] | None

@@ -1,5 +1,7 @@
 """Stages of a pipeline that Weir computes, under the schedules of torch.distributed.pipelining."""
 
+import copy
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,12 +57,15 @@ class Stages:
         problem = ""
         try:
             bound = bind(model, example)
-            self._pipe = split(model, split_points, bound.args, bound.kwargs)
-            self._calls = _trace_calls(self._pipe, bound.args, bound.kwargs)
+            pipe = split(model, split_points, bound.args, bound.kwargs)
+            self._calls = _trace_calls(pipe, bound.args, bound.kwargs)
         except (ExportError, TypeError) as error:
             problem = str(error)
         ranks.agree(problem, "comparing stages")
-        # Of values under several names, such as tied embeddings, the first counts.
+        # Graphs refer to the modules that have them, and so to the values of all stages; copies do not.
+        self._info = dataclasses.replace(pipe.info(), graph=copy.deepcopy(pipe.split_gm.graph))
+        self._parts = {index: pipe.get_stage_module(index) for index in range(pipe.num_stages)}  # not compiled yet
+        # For the stages that are to be compiled. Of values under several names, such as tied embeddings, the first counts.
         self._own = dict(model.named_parameters(remove_duplicate=False)) | \
             dict(model.named_buffers(remove_duplicate=False))
         first: dict[int, str] = {}
@@ -73,7 +78,7 @@ class Stages:
 
     def __len__(self) -> int:
         """The number of stages."""
-        return self._pipe.num_stages
+        return self._info.num_stages
 
     def stage(self, index: int) -> Any:
         """Compiles a stage and returns it as a stage of torch.distributed.pipelining, for its schedules.
@@ -85,7 +90,7 @@ class Stages:
         if not 0 <= index < len(self):
             raise ValueError(f"there is no stage {index}; there are {len(self)}")
         module = self._made[index][0] if index in self._made else self._compile(index)
-        made = _Stage(module, index, self._pipe.info(), torch.device("cpu"), self._ranks.group)
+        made = _Stage(module, index, self._info, torch.device("cpu"), self._ranks.group)
         made.dw_builder = module.take_weighting
         self._made.pop(index, None)
         self._made[index] = (module, made)  # the last one
@@ -93,12 +98,17 @@ class Stages:
 
     def _compile(self, index: int) -> "StageModule":
         arguments, _ = self._calls[index]
-        part = self._restore(self._pipe.get_stage_module(index))
-        exported = export(part, arguments, keep_buffers=True)
+        part = self._restore(self._parts[index])
+        exported = export(part, arguments, keep_buffers=True, copies=False)
         values = exported.parameters | exported.states
         if SEED in values:
             values[SEED] = torch.tensor(index)  # stages draw different numbers
-        return StageModule(StageProgram(exported, self._device, values, *self._options), part.graph)
+        made = StageModule(StageProgram(exported, self._device, values, *self._options), copy.deepcopy(part.graph))
+        # The program has values of its own.
+        del self._parts[index]
+        left = set().union(*map(_list_used, self._parts.values()))
+        self._own = {name: value for name, value in self._own.items() if name in left}
+        return made
 
     def _restore(self, part: nn.Module) -> nn.Module:
         """Gives a stage the module's own values in place of copies, and takes those that it does not use."""
@@ -143,7 +153,7 @@ class Stages:
         """Returns copies of the parameters and the state of this rank's stages, by their names in the module."""
         found: dict[str, torch.Tensor] = {}
         for module, _ in self._made.values():
-            found |= {name: value for name, value in module.read().items() if name in self._own}
+            found |= {name: value for name, value in module.read().items() if name in self._names}
         return found
 
     def load_state_dict(self, values: Mapping[str, torch.Tensor]) -> None:
@@ -151,7 +161,7 @@ class Stages:
 
         Errors: ValueError for missing names, and for other shapes or types.
         """
-        own = {name for module, _ in self._made.values() for name in module.read() if name in self._own}
+        own = {name for module, _ in self._made.values() for name in module.read() if name in self._names}
         if missing := sorted(own - values.keys()):
             raise ValueError(f"there is no value for {', '.join(missing[:3])}")
         for module, _ in self._made.values():
@@ -159,9 +169,8 @@ class Stages:
 
     def _describe(self) -> str:
         """Returns what is the same on all ranks, if they have one model."""
-        graphs = [str(self._pipe.split_gm.graph), str(self._users)]
-        for index in range(len(self)):
-            part = self._pipe.get_stage_module(index)
+        graphs = [str(self._info.graph), str(self._users)]
+        for part in self._parts.values():
             used = _list_used(part)
             graphs.append(str(part.graph) + str([(name, tuple(value.shape), value.dtype, value.requires_grad)
                                                  for name, value in part.named_parameters() if name in used]))
@@ -170,8 +179,8 @@ class Stages:
     def _find_tied(self) -> dict[str, list[int]]:
         """Returns the stages that use each trained parameter that several use, in order."""
         users: dict[str, list[int]] = {}
-        for index in range(len(self)):
-            used = {self._names[name] for name in _list_used(self._pipe.get_stage_module(index)) if name in self._names}
+        for index, part in self._parts.items():
+            used = {self._names[name] for name in _list_used(part) if name in self._names}
             for name in sorted(used):
                 if (value := self._own[name]).is_floating_point() and value.requires_grad:
                     users.setdefault(name, []).append(index)

@@ -4,12 +4,17 @@ Each kind has `begin(bucket)`, which starts to send a range of the buffer, and `
 all of them, or with `owners` those that this rank owns.
 """
 
+import collections
+import dataclasses
+from collections.abc import Iterable
+
 import torch
 import torch.distributed as dist
 
 from weir.distributed.groups import Ranks
 
 Bucket = tuple[int, int]  # elements [begin, end) of the buffer
+IN_FLIGHT = 4  # messages whose bytes are beside those of the buffer, at most
 
 
 class Ring:
@@ -37,51 +42,78 @@ class Ring:
 class RankOrder:
     """Sums in the order of the ranks: ((0 + rank 0) + rank 1) + ..., as one process adds microbatches.
 
-    Each rank gets its share of a bucket from all, adds, and gives the sum to all. So as many bytes are sent as by a ring.
+    Each rank gets its share of a bucket from all others, adds, and gives the sum to them, straight into the buffer. So as
+    many bytes are sent as by a ring. Shares received wait for their sum: those of `IN_FLIGHT` buckets at most, so that
+    memory does not grow with the buffer.
     """
 
     def __init__(self, ranks: Ranks, buffer: torch.Tensor, owners: list[int] | None):
         self._ranks, self._buffer, self._owners = ranks, buffer, owners
-        self._pending: list[tuple[Bucket, list[Bucket], torch.Tensor, dist.Work]] = []
+        self._others = [rank for rank in range(ranks.size) if rank != ranks.rank]
+        self._count = 0  # of buckets
+        self._pending: collections.deque[_Bucket] = collections.deque()  # that are not added up
+        self._giving: list[dist.Work] = []
 
     def begin(self, bucket: Bucket) -> None:
+        while len(self._pending) >= IN_FLIGHT:
+            self._add()
         shares = cut(bucket, self._owners or self._divide(bucket))
-        mine = shares[self._ranks.rank][1] - shares[self._ranks.rank][0]
-        received = torch.empty(mine * self._ranks.size, dtype=self._buffer.dtype)
-        work = dist.all_to_all_single(received, self._buffer[slice(*bucket)],
-                                      output_split_sizes=[mine] * self._ranks.size,
-                                      input_split_sizes=[end - begin for begin, end in shares],
-                                      group=self._ranks.group, async_op=True)
-        self._pending.append((bucket, shares, received, work))
+        mine = self._buffer[slice(*shares[self._ranks.rank])]
+        received = torch.empty(len(self._others), len(mine), dtype=mine.dtype)
+        tag = 2 * self._count
+        self._count += 1
+        works = [self._receive(part, rank, tag) for part, rank in zip(received, self._others)]
+        works += [self._send(self._buffer[slice(*shares[rank])], rank, tag) for rank in self._others]
+        self._pending.append(_Bucket(tag, shares, received, works))
 
     def finish(self) -> None:
-        pending, self._pending = self._pending, []
-        gathers = []
-        for bucket, shares, received, work in pending:
-            work.wait()
-            begin, end = shares[self._ranks.rank]
-            total = torch.zeros(end - begin, dtype=self._buffer.dtype)
-            for part in received.view(self._ranks.size, -1):
-                total += part
-            if self._owners is None:
-                gathers.append((bucket, *self._gather(bucket, total)))
-            else:
-                self._buffer[begin:end] = total
-        for bucket, whole, work in gathers:
-            work.wait()
-            self._buffer[slice(*bucket)] = whole[:bucket[1] - bucket[0]]
+        while self._pending:
+            self._add()
+        giving, self._giving = self._giving, []
+        _wait(giving)
+
+    def _add(self) -> None:
+        """Adds up the oldest bucket, and gives the sum to the other ranks if they want it."""
+        bucket = self._pending.popleft()
+        _wait(bucket.works)
+        own = self._buffer[slice(*bucket.shares[self._ranks.rank])]
+        first, *others = [*bucket.received[:self._ranks.rank], own, *bucket.received[self._ranks.rank:]]
+        first += 0  # makes 0.0 of -0.0, as a sum that starts at 0 does
+        for other in others:
+            first += other
+        if first is not own:
+            own.copy_(first)
+        if self._owners is None:
+            self._giving += [self._receive(self._buffer[slice(*bucket.shares[rank])], rank, bucket.tag + 1)
+                             for rank in self._others]
+            self._giving += [self._send(own, rank, bucket.tag + 1) for rank in self._others]
+
+    def _receive(self, part: torch.Tensor, rank: int, tag: int) -> dist.Work | None:
+        return dist.irecv(part, group=self._ranks.group, group_src=rank, tag=tag) if len(part) else None
+
+    def _send(self, part: torch.Tensor, rank: int, tag: int) -> dist.Work | None:
+        return dist.isend(part, group=self._ranks.group, group_dst=rank, tag=tag) if len(part) else None
 
     def _divide(self, bucket: Bucket) -> list[int]:
         """Returns where the shares of a bucket end, all of one size but the last ones."""
         share = -(-(bucket[1] - bucket[0]) // self._ranks.size)
         return [min(bucket[0] + share * (rank + 1), bucket[1]) for rank in range(self._ranks.size)]
 
-    def _gather(self, bucket: Bucket, total: torch.Tensor) -> tuple[torch.Tensor, dist.Work]:
-        share = -(-(bucket[1] - bucket[0]) // self._ranks.size)
-        padded = torch.zeros(share, dtype=total.dtype)
-        padded[:len(total)] = total
-        whole = torch.empty(share * self._ranks.size, dtype=total.dtype)
-        return whole, dist.all_gather_into_tensor(whole, padded, group=self._ranks.group, async_op=True)
+
+@dataclasses.dataclass
+class _Bucket:
+    """A bucket whose shares are on their way: of each rank its share, and what this rank gets of the others for its own."""
+
+    tag: int
+    shares: list[Bucket]
+    received: torch.Tensor
+    works: list[dist.Work | None]
+
+
+def _wait(works: Iterable[dist.Work | None]) -> None:
+    for work in works:
+        if work is not None:
+            work.wait()
 
 
 def cut(bucket: Bucket, ends: list[int]) -> list[Bucket]:

@@ -323,8 +323,11 @@ def _list_alike(given: Mapping[Collective, torch.Tensor]) -> Iterable[tuple[int,
 
 
 def _add(ranks: Ranks, value: torch.Tensor, share: int | None) -> torch.Tensor:
-    """Returns the sum over ranks, in their order, as one row; with `share` only this rank's share of it is right."""
-    total = value.reshape(-1).to(torch.float32 if value.dtype in NARROW else value.dtype, copy=True)
+    """Returns the sum over ranks, in their order, as one row; with `share` only this rank's share of it is right.
+
+    `value` is used up: the sum may have its bytes.
+    """
+    total = value.reshape(-1).to(torch.float32 if value.dtype in NARROW else value.dtype)
     if ranks.size > 1 and len(total):
         ends = None if share is None else [share * (rank + 1) for rank in range(ranks.size)]
         sums = RankOrder(ranks, total, ends)
