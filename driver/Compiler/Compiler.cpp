@@ -11,6 +11,7 @@
 #include "Steps.h"
 #include "TextScan.h"
 #include "dialects/Schedule/Schedule.h"
+#include "dialects/Schedule/Segments.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -516,8 +517,60 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
   return print(*graph.module);
 }
 
-std::string weir::exposeValues(const std::string &text, const std::string &entry,
-                               const Profile &profile) {
+/// Makes a function return the values that its kernels make, and puts their bodies in their places.
+static void exposeFunction(func::FuncOp function) {
+  SmallVector<Value> values = inlineKernels(function);
+  llvm::erase_if(values, [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
+  });
+  Operation *terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), values);
+  SmallVector<Type> types(terminator->getOperandTypes());
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllResultAttrs(attributes);
+  attributes.resize(types.size(), DictionaryAttr::get(function.getContext()));
+  function.setType(FunctionType::get(function.getContext(), function.getArgumentTypes(), types));
+  function.setAllResultAttrs(attributes);
+}
+
+/// Returns a function with its exposed values, in a text of its own.
+static ExposedStep exposeSegment(ModuleOp module, StringRef name) {
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  exposeFunction(function);
+  OwningOpRef<ModuleOp> alone = ModuleOp::create(module.getLoc());
+  (*alone)->setAttrs(module->getAttrDictionary());
+  (*alone)->removeAttr(schedule::programsAttrName);
+  alone->push_back(function.clone());
+  ExposedStep step;
+  step.function = name.str();
+  step.text = print(*alone);
+  return step;
+}
+
+/// Returns the steps of an entry with loops, as weir-split-loops describes them.
+static std::vector<ExposedStep> exposeSteps(ModuleOp module, ArrayAttr steps) {
+  auto getNumbers = [](DictionaryAttr step, StringRef name) {
+    return step.getAs<DenseI64ArrayAttr>(name).asArrayRef().vec();
+  };
+  std::vector<ExposedStep> exposed;
+  for (auto step : steps.getAsRange<DictionaryAttr>()) {
+    if (auto name = step.getAs<StringAttr>("segment")) {
+      exposed.push_back(exposeSegment(module, name));
+      exposed.back().arguments = getNumbers(step, "arguments");
+      exposed.back().results = getNumbers(step, "results");
+      continue;
+    }
+    ExposedStep loop;
+    for (auto carried : step.getAs<ArrayAttr>("carried").getAsRange<DenseI64ArrayAttr>())
+      loop.carried.push_back({carried[0], carried[1], carried[2], carried[3]});
+    loop.steps = exposeSteps(module, step.getAs<ArrayAttr>("steps"));
+    exposed.push_back(std::move(loop));
+  }
+  return exposed;
+}
+
+ExposedGraph weir::exposeValues(const std::string &text, const std::string &entry,
+                                const Profile &profile) {
   Graph graph(text, "ir/graph.mlir");
   setProfile(*graph.module, profile);
   PipelineOptions options;
@@ -530,20 +583,18 @@ std::string weir::exposeValues(const std::string &text, const std::string &entry
     if (level.name == "kernels")
       break;
   }
-  auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
-  SmallVector<Value> values = inlineKernels(function);
-  llvm::erase_if(values, [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
-  });
-  Operation *terminator = function.getBody().front().getTerminator();
-  terminator->insertOperands(terminator->getNumOperands(), values);
-  SmallVector<Type> types(terminator->getOperandTypes());
-  SmallVector<DictionaryAttr> attributes;
-  function.getAllResultAttrs(attributes);
-  attributes.resize(types.size(), DictionaryAttr::get(&graph.context));
-  function.setType(FunctionType::get(&graph.context, function.getArgumentTypes(), types));
-  function.setAllResultAttrs(attributes);
-  return print(*graph.module);
+  ExposedGraph exposed;
+  for (NamedAttribute program : getPrograms(*graph.module)) {
+    if (program.getName() != entry)
+      continue;
+    auto attributes = cast<DictionaryAttr>(program.getValue());
+    exposed.steps = exposeSteps(*graph.module, attributes.getAs<ArrayAttr>("steps"));
+    exposed.numBetween = attributes.getAs<IntegerAttr>("values").getInt();
+    return exposed;
+  }
+  exposeFunction(graph.module->lookupSymbol<func::FuncOp>(entry));
+  exposed.steps.push_back({print(*graph.module), entry, {}, {}, {}, {}});
+  return exposed;
 }
 
 /// Verifies the artifact in a file that does not have its final name yet.

@@ -7,6 +7,7 @@
 #ifndef WEIR_DRIVER_COMPILER_COMPILER_H
 #define WEIR_DRIVER_COMPILER_COMPILER_H
 
+#include "driver/Compiler/Exposed.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Profile.h"
 #include "weir/Order/Limit.h"
@@ -116,11 +117,11 @@ std::string readGraph(const std::string &path);
 /// Errors: `CompileError` if there is no F, or the gradient meets an op without a rule.
 std::string deriveVjp(const std::string &text, const std::string &path, const std::string &entry);
 
-/// Returns a graph whose function `entry` returns, behind its own results, all other values
-/// of more than 0 bytes that its kernels for `profile` make, in the order of the kernels:
-/// the order of values in a plan. `text` is an artifact's graph.
+/// Returns the functions of an entry, with the values that their kernels for `profile` make. `text`
+/// is an artifact's graph.
 /// Errors: `CompileError` if there is no function `entry` or the graph does not compile.
-std::string exposeValues(const std::string &text, const std::string &entry, const Profile &profile);
+ExposedGraph exposeValues(const std::string &text, const std::string &entry,
+                          const Profile &profile);
 
 /// Returns the names of the levels, in order.
 std::vector<std::string> getLevelNames();

@@ -286,8 +286,8 @@ typedef void (*weir_observer)(void *context, size_t dispatch, size_t operand, co
                               int64_t bytes);
 
 /* Runs an entry as weir_program_invoke does, but with the plan's dispatches one after the
- * other, each submitted alone; behind each, calls `observer` with every operand that its
- * kernel may write. */
+ * other, each submitted alone; behind each, in each trip of a loop, calls `observer` with every
+ * operand that its kernel may write. */
 weir_status weir_program_observe(weir_program *program, const char *entry,
                                  weir_buffer *const *arguments, size_t argument_count,
                                  weir_buffer *const *results, size_t result_count,

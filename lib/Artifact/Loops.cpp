@@ -49,6 +49,7 @@ private:
   void addStretch(int64_t first, int64_t end);
   void addCommand(size_t number);
   void renameValues(const Loop &loop);
+  void hold(const Loop &loop, const std::map<int64_t, int64_t> &last);
   void addSlots();
 
   const Plan &plan;
@@ -126,11 +127,20 @@ void Unroller::addStretch(int64_t first, int64_t end) {
     nextWave = most + shift + 1;
 }
 
+/// Notes what a loop's carried bytes hold; `last` has the value of each by its `inside`.
+void Unroller::hold(const Loop &loop, const std::map<int64_t, int64_t> &last) {
+  for (const CarriedValue &carried : loop.carried)
+    result.held.push_back({result.plan.commands.size(), carried.view, last.at(carried.inside),
+                           loop.flag && loop.flag->allocation == carried.view.allocation &&
+                               loop.flag->offset == carried.view.offset});
+}
+
 void Unroller::addLoop(size_t number) {
   const Loop &loop = plan.loops[number];
   std::map<int64_t, int64_t> last; // of carried values: the value so far
   for (const CarriedValue &carried : loop.carried)
     last[carried.inside] = current[size_t(carried.init)];
+  hold(loop, last);
   for (int64_t trip = 0; trip < trips[number]; ++trip) {
     renameValues(loop);
     for (const CarriedValue &carried : loop.carried)
@@ -138,6 +148,7 @@ void Unroller::addLoop(size_t number) {
     addRange(loop.first, loop.end, number + 1);
     for (const CarriedValue &carried : loop.carried)
       last[carried.inside] = current[size_t(carried.next)];
+    hold(loop, last);
   }
   for (const CarriedValue &carried : loop.carried)
     current[size_t(carried.after)] = last[carried.inside];

@@ -357,16 +357,41 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
   return recording->readDispatchTimes();
 }
 
+/// Visits commands [first, end) in the order in which they run; the loops from `next` on begin
+/// there. `isSet` reads a flag. Errors: `Error` if a loop makes more trips than the plan allows.
+static void runCommands(const Plan &plan, int64_t first, int64_t end, size_t next,
+                        const std::function<bool(const PlanView &)> &isSet,
+                        const std::function<void(int64_t)> &visit) {
+  while (first < end) {
+    if (next == plan.loops.size() || plan.loops[next].first != first) {
+      visit(first++);
+      continue;
+    }
+    const Loop &loop = plan.loops[next];
+    int64_t trip = 0;
+    for (; trip < loop.trips && (!loop.flag || isSet(*loop.flag)); ++trip)
+      runCommands(plan, first, loop.end, next + 1, isSet, visit);
+    if (loop.flag && trip == loop.trips && isSet(*loop.flag))
+      throw Error("a loop did not end within its " + std::to_string(trip) + " trips");
+    first = loop.end;
+    while (next < plan.loops.size() && plan.loops[next].first < first)
+      ++next;
+  }
+}
+
 void Program::observe(const std::string &name, const std::vector<const Storage *> &arguments,
                       const std::vector<const Storage *> &results,
                       const std::function<void(size_t, size_t, const Bytes &)> &observer) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
-  refuseLoops(entry.plan, "observe");
   std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
   growArena(entry.plan.arenaBytes);
   std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
+  std::vector<size_t> numbers; // by command: of dispatches before it
+  for (size_t count = 0; const Command &command : entry.plan.commands)
+    numbers.push_back(command.kind == Command::Kind::Dispatch ? count++ : count);
   Plan step = entry.plan;
+  step.loops.clear();
   auto run = [&](std::vector<Command> commands) {
     step.commands = std::move(commands);
     auto recording =
@@ -374,10 +399,11 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
     recording->submit();
     device->wait();
   };
-  size_t number = 0;
-  for (const Command &command : entry.plan.commands) {
+  auto observe = [&](int64_t place) {
+    const Command &command = entry.plan.commands[size_t(place)];
     if (command.kind != Command::Kind::Dispatch)
-      continue;
+      return;
+    const size_t number = numbers[size_t(place)];
     Command alone = command;
     alone.queue = 0;
     run({alone});
@@ -391,8 +417,16 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
       device->read(*allocations[size_t(view.allocation)], view.offset, data.data(), view.bytes);
       observer(number, i, data);
     }
-    ++number;
-  }
+  };
+  auto isSet = [&](const PlanView &flag) {
+    unsigned char byte = 0;
+    device->read(*allocations[size_t(flag.allocation)], flag.offset, &byte, 1);
+    return byte != 0;
+  };
+  const Plan &plan = entry.plan;
+  if (!plan.loops.empty() && plan.loops.front().first == 0 && !copies.empty())
+    run({}); // a flag may be copied
+  runCommands(plan, 0, int64_t(plan.commands.size()), 0, isSet, observe);
   if (!copies.empty()) // there is no dispatch
     run({});
 }

@@ -55,14 +55,20 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
   std::function<void(double)> progress;
   if (options.progress)
     progress = [&](double part) { options.progress((double(run) + part) / double(runs)); };
-  if (!plan->loops.empty() && options.onWrite)
-    throw Error("entry '" + entry.name +
-                "' has loops, whose dispatches run many times; look at "
-                "the values of an entry without");
-  std::vector<int64_t> trips = findTrips(artifact, entry, *plan, profile, arguments);
-  const Plan unrolled = plan->loops.empty() ? Plan() : unrollLoops(*plan, trips).plan;
-  Machine machine(artifact, entry, plan->loops.empty() ? *plan : unrolled, profile,
+  const auto [trips, unwritten] = findTrips(artifact, entry, *plan, profile, arguments);
+  const UnrolledPlan unrolled = plan->loops.empty() ? UnrolledPlan() : unrollLoops(*plan, trips);
+  Machine machine(artifact, entry, plan->loops.empty() ? *plan : unrolled.plan, profile,
                   options.fusesFma, progress);
+  for (size_t loop : unwritten)
+    machine.reports.add(ReportKind::NeverWritten, {-1, -1, int64_t(loop), 0}, [&] {
+      return "never written: the flag of loop " + std::to_string(loop) +
+             " is read before a trip, and nothing has written it";
+    });
+  std::function<void(size_t, size_t, const Bytes &)> onWrite = options.onWrite;
+  if (onWrite && !plan->loops.empty())
+    onWrite = [&](size_t dispatch, size_t operand, const Bytes &bytes) {
+      options.onWrite(unrolled.dispatches[dispatch], operand, bytes);
+    };
 
   std::vector<Tensor> given = arguments;
   SimOutcome outcome;
@@ -75,10 +81,10 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
         machine.replaceArgument(index);
         given[index] = std::move(value);
       }
-    if (run > 0 && findTrips(artifact, entry, *plan, profile, given) != trips)
+    if (run > 0 && findTrips(artifact, entry, *plan, profile, given).trips != trips)
       throw Error("a loop of entry '" + entry.name + "' makes another number of trips in step " +
                   std::to_string(run) + "; run the steps one by one");
-    machine.onWrite = run == 0 ? options.onWrite : nullptr;
+    machine.onWrite = run == 0 ? onWrite : nullptr;
     outcome.results = machine.invoke(given, options.strategy, options.seed + uint64_t(run));
     if (options.onEnd)
       options.onEnd(run, outcome.results);

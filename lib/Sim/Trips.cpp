@@ -12,6 +12,8 @@ using namespace weir::sim;
 
 /// Max number of dispatches of all trips.
 static constexpr int64_t maxDispatches = int64_t(1) << 16;
+/// Stands for the flag of a loop that nothing has written.
+static constexpr int noFlag = -1;
 
 /// Throws an `Error` if so many trips are too many to be written out.
 static void checkSize(const Plan &plan, const std::vector<int64_t> &trips) {
@@ -27,11 +29,20 @@ static void checkSize(const Plan &plan, const std::vector<int64_t> &trips) {
                 " dispatches or more, too many for the simulator; run it on a device");
 }
 
-/// Returns the values of a loop's flag: before the first trip, and after each.
-static std::vector<unsigned char> getFlags(const Artifact &artifact, const EntrySpec &entry,
-                                           const Plan &plan, const Profile &profile,
-                                           const std::vector<Tensor> &arguments, size_t number,
-                                           const std::vector<int64_t> &trips) {
+/// Returns what a loop's flag holds at the beginning: a byte of an argument, or nothing.
+static int getFirstFlag(const Plan &plan, const Loop &loop, const std::vector<Tensor> &arguments) {
+  const Allocation &holder = plan.allocations[size_t(loop.flag->allocation)];
+  if (holder.kind != AllocationKind::Argument)
+    return noFlag;
+  const Bytes &data = arguments[size_t(holder.index)].data;
+  return size_t(loop.flag->offset) < data.size() ? data[size_t(loop.flag->offset)] : noFlag;
+}
+
+/// Returns the values of a loop's flag: before the first trip, and after each; `noFlag` where
+/// nothing has written it.
+static std::vector<int> getFlags(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
+                                 const Profile &profile, const std::vector<Tensor> &arguments,
+                                 size_t number, const std::vector<int64_t> &trips) {
   const Loop &loop = plan.loops[number];
   std::vector<size_t> places; // of dispatches
   for (size_t i = 0; i < plan.commands.size(); ++i)
@@ -39,7 +50,8 @@ static std::vector<unsigned char> getFlags(const Artifact &artifact, const Entry
       places.push_back(i);
   UnrolledPlan unrolled = unrollLoops(plan, trips);
   Machine machine(artifact, entry, unrolled.plan, profile, /*fusesFma=*/false, nullptr);
-  std::vector<unsigned char> flags(size_t(trips[number]) + 1);
+  std::vector<int> flags(size_t(trips[number]) + 1, noFlag);
+  flags.front() = getFirstFlag(plan, loop, arguments);
   std::vector<int64_t> tripOf(unrolled.dispatches.size()); // counted from 1; 0: outside
   std::map<size_t, int64_t> seen;
   std::vector<const Command *> commands;
@@ -61,13 +73,16 @@ static std::vector<unsigned char> getFlags(const Artifact &artifact, const Entry
       flags[size_t(tripOf[dispatch])] = bytes[size_t(at)];
   };
   machine.invoke(arguments, SimStrategy::Recorded, /*seed=*/1);
+  for (size_t trip = 1; trip < flags.size(); ++trip)
+    if (flags[trip] == noFlag) // as the trip before left it
+      flags[trip] = flags[trip - 1];
   return flags;
 }
 
-std::vector<int64_t> sim::findTrips(const Artifact &artifact, const EntrySpec &entry,
-                                    const Plan &plan, const Profile &profile,
-                                    const std::vector<Tensor> &arguments) {
-  std::vector<int64_t> trips;
+Trips sim::findTrips(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
+                     const Profile &profile, const std::vector<Tensor> &arguments) {
+  Trips found;
+  std::vector<int64_t> &trips = found.trips;
   for (const Loop &loop : plan.loops)
     trips.push_back(loop.flag ? 0 : loop.trips);
   for (size_t i = 0; i < plan.loops.size(); ++i) {
@@ -83,15 +98,18 @@ std::vector<int64_t> sim::findTrips(const Artifact &artifact, const EntrySpec &e
       trips[i] = most;
       checkSize(plan, trips);
       auto flags = getFlags(artifact, entry, plan, profile, arguments, i, trips);
-      auto end = std::find(flags.begin(), flags.end(), 0);
+      auto end = std::find_if(flags.begin(), flags.end(), [](int flag) { return flag <= 0; });
       trips[i] = end - flags.begin();
-      if (end != flags.end())
-        break;
+      if (end == flags.end())
+        continue;
+      if (*end == noFlag)
+        found.unwritten.push_back(i);
+      break;
     }
     if (trips[i] > plan.loops[i].trips)
       throw Error("a loop did not end within its " + std::to_string(plan.loops[i].trips) +
                   " trips");
   }
   checkSize(plan, trips);
-  return trips;
+  return found;
 }

@@ -104,8 +104,11 @@ std::string checkRanges(const Subject &subject);
 std::string checkAlignment(const Subject &subject);
 /// Checks that grids, workgroups and bindings are within the profile's limits.
 std::string checkLimits(const Subject &subject);
-/// Checks that slots which share bytes share no wave, and that each arena view is in one live
-/// slot.
+/// Returns the first and the last wave of a loop's dispatches, or nothing where it has none.
+std::optional<std::pair<int64_t, int64_t>> getWaves(const Subject &subject, const Loop &loop);
+
+/// Checks that slots which share bytes share no wave, that each arena view is in one live slot, and
+/// that slots which live across an edge of a loop live throughout it.
 std::string checkSlots(const Subject &subject);
 /// Checks that each read finds the value that its operand names, written before and not
 /// overwritten since, and that results hold their values at the end.
@@ -120,7 +123,8 @@ std::string checkOrder(const Subject &subject);
 /// Checks that operands of one dispatch share bytes only as a read and a write of the same
 /// range that the kernel permits.
 std::string checkInPlace(const Subject &subject);
-/// Checks that dispatches of one wave do not conflict.
+/// Checks that dispatches of one wave do not conflict, and that a loop shares no wave with what is
+/// outside of it.
 std::string checkWaves(const Subject &subject);
 /// Checks that parts of results share no byte, and that each is last written in its wave.
 std::string checkParts(const Subject &subject);

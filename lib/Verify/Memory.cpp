@@ -242,6 +242,63 @@ static void checkResultParts(const Subject &subject) {
   }
 }
 
+/// Checks one loop: its commands, its carried bytes and its flag. Errors: `Counterexample`.
+static void checkLoop(const Plan &plan, const Loop &loop, const std::string &name) {
+  if (loop.first < 0 || loop.first >= loop.end || loop.end > int64_t(plan.commands.size()) ||
+      loop.trips < 1)
+    throw Counterexample{name + " makes " + std::to_string(loop.trips) + " trips of commands [" +
+                         std::to_string(loop.first) + ", " + std::to_string(loop.end) + ") of " +
+                         std::to_string(plan.commands.size())};
+  const std::string what = "a carried value of " + name;
+  for (const CarriedValue &carried : loop.carried) {
+    checkView(plan, carried.view, [&] { return what; });
+    for (int64_t value : {carried.init, carried.inside, carried.next, carried.after})
+      if (value < 0 || value >= int64_t(plan.values.size()) ||
+          plan.values[value].bytes != carried.view.bytes)
+        throw Counterexample{what + " of " + count(carried.view.bytes, "byte") + " is value " +
+                             std::to_string(value) + ", which has others or is none"};
+  }
+  if (!loop.flag)
+    return;
+  checkView(plan, *loop.flag, [&] { return "the flag of " + name; });
+  if (loop.flag->bytes != 1 ||
+      std::none_of(loop.carried.begin(), loop.carried.end(), [&](const CarriedValue &carried) {
+        return carried.view.allocation == loop.flag->allocation &&
+               carried.view.offset == loop.flag->offset;
+      }))
+    throw Counterexample{"the flag of " + name + " is not the first byte of a carried value"};
+}
+
+/// Checks that loops are nested or apart, in order, and in a plan that can have them. Errors:
+/// `Counterexample`.
+static void checkLoopRanges(const Plan &plan) {
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const Loop &loop = plan.loops[i];
+    const std::string name = "loop " + std::to_string(i);
+    checkLoop(plan, loop, name);
+    for (size_t k = 0; k < i; ++k) {
+      const Loop &earlier = plan.loops[k];
+      const bool isInside =
+          earlier.first <= loop.first && loop.end <= earlier.end &&
+          std::pair(earlier.first, earlier.end) != std::pair(loop.first, loop.end);
+      if (!isInside && earlier.end > loop.first)
+        throw Counterexample{name + " is neither inside of loop " + std::to_string(k) +
+                             " nor behind it"};
+    }
+  }
+  if (plan.loops.empty())
+    return;
+  if (!plan.parts.empty())
+    throw Counterexample{"a plan with loops has parts of results, whose waves are those of one "
+                         "trip"};
+  for (size_t i = 0; i < plan.commands.size(); ++i)
+    if (const Command &command = plan.commands[i];
+        command.queue != 0 ||
+        (command.kind != Command::Kind::Dispatch && command.kind != Command::Kind::Barrier))
+      throw Counterexample{"command " + std::to_string(i) +
+                           " is of another queue, in a plan with loops"};
+}
+
 std::string verifier::checkRanges(const Subject &subject) {
   checkAllocations(subject);
   checkDonation(subject);
@@ -250,6 +307,7 @@ std::string verifier::checkRanges(const Subject &subject) {
   size_t views = checkOperands(subject);
   checkQueues(subject.plan);
   checkResultParts(subject);
+  checkLoopRanges(subject.plan);
   return count(views, "view") + " in " + count(subject.plan.allocations.size(), "allocation");
 }
 
@@ -397,8 +455,45 @@ static std::vector<size_t> findSlots(const Subject &subject) {
   return result;
 }
 
+/// Checks that bytes which cross an edge of a loop are live in all its waves: a slot that lives
+/// inside and outside, and one for each carried value. Errors: `Counterexample`.
+static void checkLivesInLoops(const Subject &subject) {
+  for (size_t i = 0; i < subject.plan.loops.size(); ++i) {
+    const Loop &loop = subject.plan.loops[i];
+    auto waves = getWaves(subject, loop);
+    if (!waves)
+      continue;
+    auto [first, last] = *waves;
+    auto isThroughout = [&](const Slot &slot) {
+      return slot.firstWave <= first && slot.lastWave >= last;
+    };
+    const std::string name = "loop " + std::to_string(i) + ", waves " + std::to_string(first) +
+                             " to " + std::to_string(last);
+    for (const Slot &slot : subject.plan.slots)
+      if (slot.bytes && slot.firstWave <= last && slot.lastWave >= first &&
+          (slot.firstWave < first || slot.lastWave > last) && !isThroughout(slot))
+        throw Counterexample{"slot \"" + slot.value + "\" is live in waves " +
+                             std::to_string(slot.firstWave) + " to " +
+                             std::to_string(slot.lastWave) + ", inside and outside of " + name +
+                             ", but not in all of these"};
+    for (const CarriedValue &carried : loop.carried)
+      if (const PlanView &view = carried.view;
+          view.bytes && subject.plan.allocations[view.allocation].kind == AllocationKind::Arena &&
+          std::none_of(subject.plan.slots.begin(), subject.plan.slots.end(), [&](const Slot &slot) {
+            return isThroughout(slot) && slot.offset <= view.offset &&
+                   view.offset + view.bytes <= slot.offset + slot.bytes;
+          }))
+        throw Counterexample{
+            subject.describe(view.allocation, view.offset, view.offset + view.bytes) + ", which " +
+            name +
+            ", carries, are in no slot that is live in all of "
+            "these"};
+  }
+}
+
 std::string verifier::checkSlots(const Subject &subject) {
   findSlots(subject);
+  checkLivesInLoops(subject);
   size_t views = std::count_if(subject.uses.begin(), subject.uses.end(),
                                [&](const Use &use) { return isArena(subject, use); });
   return count(subject.plan.slots.size(), "slot") + " in " +

@@ -323,7 +323,34 @@ struct Furthest {
 
 } // namespace
 
+std::optional<std::pair<int64_t, int64_t>> verifier::getWaves(const Subject &subject,
+                                                              const Loop &loop) {
+  std::optional<std::pair<int64_t, int64_t>> waves;
+  for (int64_t i = loop.first; i < loop.end; ++i) {
+    const Command &command = subject.plan.commands[i];
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    waves = waves ? std::pair(std::min(waves->first, command.wave),
+                              std::max(waves->second, command.wave))
+                  : std::pair(command.wave, command.wave);
+  }
+  return waves;
+}
+
 std::string verifier::checkWaves(const Subject &subject) {
+  for (size_t i = 0; i < subject.plan.loops.size(); ++i) {
+    const Loop &loop = subject.plan.loops[i];
+    auto range = getWaves(subject, loop);
+    for (size_t dispatch = 0; range && dispatch < subject.dispatches.size(); ++dispatch) {
+      const int64_t place = int64_t(subject.place[dispatch]);
+      const int64_t wave = subject.dispatches[dispatch]->wave;
+      if ((place < loop.first || place >= loop.end) && wave >= range->first &&
+          wave <= range->second)
+        throw Counterexample{subject.describe(dispatch) + " of wave " + std::to_string(wave) +
+                             " is outside of loop " + std::to_string(i) + ", which has waves " +
+                             std::to_string(range->first) + " to " + std::to_string(range->second)};
+    }
+  }
   std::map<int64_t, std::vector<const Use *>> waves;
   for (const Use &use : subject.uses)
     waves[subject.dispatches[use.dispatch]->wave].push_back(&use);

@@ -131,6 +131,10 @@ class Plan:
     def is_in(self, use, kind):
         return self.allocations[use.allocation]["kind"] == kind
 
+    def waves_of(self, loop):
+        """Returns the waves of a loop's dispatches, in order."""
+        return sorted(dispatch["wave"] for c, dispatch in zip(self.at, self.dispatches) if loops.contains(loop, c))
+
     def runs(self, state):
         return [Runs(state) for _ in self.allocations]
 
@@ -263,6 +267,7 @@ def check_loops(plan):
             check_view(plan, loop["flag"], f"the flag of loop {i}")
             need(loop["flag"][2] == 1 and any(view[:2] == loop["flag"][:2] for view in loop["carried"]),
                  f"the flag of loop {i} is not the first byte of a carried value")
+    need(not (plan.loops and plan.plan.get("parts")), "a plan with loops has parts of results")
     for c, command in enumerate(plan.commands if plan.loops else ()):
         need(command.get("queue", 0) == 0 and command["command"] in ("dispatch", "barrier"),
              f"command {c} is of another queue, in a plan with loops")
@@ -384,6 +389,11 @@ def prove_barriers(plan):
 
 
 def prove_waves(plan):
+    for i, loop in enumerate(plan.loops):
+        own = plan.waves_of(loop)
+        for c, dispatch in zip(plan.at, plan.dispatches):
+            need(not own or loops.contains(loop, c) or not own[0] <= dispatch["wave"] <= own[-1],
+                 f"command {c}, outside of loop {i}, is of its waves")
     waves = {}
     for dispatch, uses in zip(plan.dispatches, plan.uses):
         wave = waves.setdefault(dispatch["wave"], {})
@@ -430,7 +440,27 @@ def prove_slots(plan):
         i = bisect_right(active, use.begin, key=lambda slot: slot[0]) - 1
         need(i >= 0 and active[i][1] >= use.end,
              lambda: f"{use}, lies in no slot in wave {wave}")
+    for i, loop in enumerate(plan.loops):
+        live_throughout(plan, i, loop)
     return f"{len(slots)} slots, each of {len(uses)} uses in one"
+
+
+def live_throughout(plan, i, loop):
+    """Checks that slots which live inside and outside of a loop, and those of carried values, live in all its waves."""
+    waves = plan.waves_of(loop)
+    if not waves:
+        return
+    slots = [slot for slot in plan.plan["slots"] if slot[2]]
+    whole = [slot for slot in slots if slot[4] <= waves[0] and waves[-1] <= slot[5]]
+    for slot in slots:
+        inside = slot[4] <= waves[-1] and waves[0] <= slot[5]
+        outside = slot[4] < waves[0] or waves[-1] < slot[5]
+        need(not (inside and outside) or slot in whole,
+             f"slot {slot[0]!r}, of waves {slot[4]} to {slot[5]}, lives inside and outside of loop {i}, not in all of it")
+    for allocation, offset, size, *_ in loop["carried"]:
+        need(not size or plan.allocations[allocation]["kind"] != "arena"
+             or any(slot[1] <= offset and offset + size <= slot[1] + slot[2] for slot in whole),
+             f"bytes [{offset}, {offset + size}) that loop {i} carries are in no slot of all its waves")
 
 
 def is_sure(use):

@@ -296,6 +296,16 @@ def edit_loop(plan, wrong):
         # It is no longer said that the bytes hold it when a trip begins.
         loop["carried"].remove(next(carried for carried in loop["carried"] if carried[2] == 32))
         return "contents"
+    inside = [c for c in commands[loop["first"]:loop["end"]] if c["command"] == "dispatch"]
+    if wrong == "a slot that is not live in all trips":
+        first, last = min(c["wave"] for c in inside), max(c["wave"] for c in inside)
+        slot = next(slot for slot in plan["slots"] if slot[4] < first and slot[5] >= last)
+        slot[5] = last - 1
+        return "slots"
+    if wrong == "a wave of the loop behind it":
+        [behind, *_] = [c for c in commands[loop["end"]:] if c["command"] == "dispatch"]
+        behind["wave"] = max(c["wave"] for c in inside)
+        return "waves"
     assert wrong == "one value made inside and outside"
     inside = [c for c in commands[loop["first"]:loop["end"]] if c["command"] == "dispatch"][0]
     outside = [c for c in commands[:loop["first"]] if c["command"] == "dispatch"][0]
@@ -306,7 +316,7 @@ def edit_loop(plan, wrong):
 @pytest.mark.parametrize("wrong", [
     "no barrier at the end of a trip", "no barrier before the loop", "nothing is shown at the end of a trip",
     "the end of a trip is not what it carries", "carried bytes are overwritten", "a value of the trip before",
-    "one value made inside and outside"])
+    "a slot that is not live in all trips", "a wave of the loop behind it", "one value made inside and outside"])
 def test_both_checkers_see_a_wrong_loop(weir, wrong):
     artifact = weir.compile_text(get_text(*GRAPHS["swapped"]))
     plan = get_plan(artifact)
@@ -431,6 +441,34 @@ def test_dispatches_of_all_trips_are_timed(weir, name, n, trips):
             ran[kernel] = ran.get(kernel, 0) + (trips if loop["first"] <= i < loop["end"] else 1)
     assert {kernel["kernel"]: kernel["dispatches"] for kernel in measured["kernels"]} == {
         name: count for name, count in ran.items() if count}
+
+
+@pytest.mark.parametrize("name, trips, is_decided", [("counted", 4097, False), ("decided", 1, True), ("two", 1, True)])
+def test_the_model_says_what_a_trip_takes(weir, name, trips, is_decided):
+    """Where data decide how many there are it counts one, and says so."""
+    artifact = weir.compile_text(get_text(*GRAPHS[name]), "a", "--target=cuda")
+    with zipfile.ZipFile(artifact) as archive:
+        [path] = [name for name in archive.namelist() if name.startswith("plan/")]
+        plan = json.loads(archive.read(path))
+    answer = json.loads(weir.run("bench", artifact, "--model=h100", "--json"))
+    assert [(loop["trips"], loop["data_decide"]) for loop in answer["loops"]] == [(trips, is_decided)] * len(plan["loops"])
+    for loop, told in zip(plan["loops"], answer["loops"], strict=True):
+        inside = plan["commands"][loop["first"]:loop["end"]]
+        assert told["dispatches"] == sum(command["command"] == "dispatch" for command in inside) > 0
+        assert told["seconds"] > 0
+    assert answer["seconds"] == pytest.approx(answer["outside"]["seconds"] + sum(
+        loop["trips"] * loop["seconds"] for loop in answer["loops"]))
+    assert [" one trip each time that it comes up" in note for note in answer["assumptions"]] == (
+        [True] * len(plan["loops"]) if is_decided else [])
+    text = weir.run("bench", artifact, "--model=h100")
+    assert text.count("a trip of loop ") == len(plan["loops"]) and "outside of loops: " in text
+    assert ("note: loop 0: data decide how often it runs" in text) == is_decided
+    assert ("one trip of each loop that data end" in weir.run("inspect", artifact, "--model=h100")) == is_decided
+
+
+def test_the_model_of_what_has_no_loops_speaks_of_none(weir):
+    artifact = weir.compile_text(get_text(f"%x: {V}", [V], HEAD + unary("y", "tanh", "x"), ["y"]), "a", "--target=cuda")
+    assert not {"loops", "outside", "assumptions"} & set(json.loads(weir.run("bench", artifact, "--model=h100", "--json")))
 
 
 def test_a_limit_that_loops_do_not_keep_is_refused(weir):

@@ -47,6 +47,41 @@ SOURCES = {
     "two_queues": (make_case3(4, 8, 12), [], {"queues": 2}),
     "workgroups": (read_example("layer_norm.mlir", WIDE), [], {"row_mapping": "workgroup", "workgroup_size": 64}),
 }
+# Data decide when it ends, after six trips: it would be five if an element were NaN. Two values change places, one is read in all trips, and a kernel cannot
+# write over what it reads.
+LOOP = """func.func @f(%x: tensor<8xf32> {weir.name = "x", weir.donate}, %y: tensor<8xf32> {weir.name = "y", weir.donate})
+    -> (tensor<8xf32> {weir.name = "p"}, tensor<8xf32> {weir.name = "q"}) {
+  %e = tensor.empty() : tensor<8xf32>
+  %first = arith.constant 0 : index
+  %some = tensor.extract %x[%first] : tensor<8xf32>
+  %strange = arith.cmpf uno, %some, %some : f32
+  %begin = arith.extui %strange : i1 to i32
+  %none = tensor.from_elements %begin : tensor<i32>
+  %one = arith.constant 1 : i32
+  %six = arith.constant 6 : i32
+  %w = linalg.add ins(%x, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %r:3 = scf.while (%h = %x, %g = %y, %i = %none) : (tensor<8xf32>, tensor<8xf32>, tensor<i32>)
+      -> (tensor<8xf32>, tensor<8xf32>, tensor<i32>) {
+    %k = tensor.extract %i[] : tensor<i32>
+    %go = arith.cmpi slt, %k, %six : i32
+    scf.condition(%go) %h, %g, %i : tensor<8xf32>, tensor<8xf32>, tensor<i32>
+  } do {
+  ^bb0(%h: tensor<8xf32>, %g: tensor<8xf32>, %i: tensor<i32>):
+    %t = linalg.tanh {weir.no_fuse} ins(%h : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(d0) -> (7 - d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+        iterator_types = ["parallel"]} ins(%t, %w : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %sum = arith.addf %p, %q : f32
+      linalg.yield %sum : f32
+    } -> tensor<8xf32>
+    %k = tensor.extract %i[] : tensor<i32>
+    %k1 = arith.addi %k, %one : i32
+    %next = tensor.from_elements %k1 : tensor<i32>
+    scf.yield %g, %s, %next : tensor<8xf32>, tensor<8xf32>, tensor<i32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}"""
+SOURCES["loop"] = (LOOP, [], {})
 # Of these also PTX: a kernel with workgroup memory, shuffles, several queues.
 CUDA = {
     "rows": (read_example("layer_norm_vjp.mlir", {"512": "6", "1024": "300"}), [],
@@ -54,6 +89,7 @@ CUDA = {
     "mlp": SOURCES["mlp"],
     "two_queues": SOURCES["two_queues"],
     "case6": SOURCES["case6"],
+    "loop": SOURCES["loop"],
 }
 CUDA |= {f"graph{seed}": (make_mutable_graph(seed), [], {}) for seed in (3, 32, 138, 402)}
 SOURCES |= {f"graph{seed}": (make_mutable_graph(seed), [], {}) for seed in GRAPHS}
@@ -104,6 +140,16 @@ def test_there_is_every_kind_and_class(judged, target):
         return
     assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata"), ("shrink-effect", "metadata")}
     assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}
+
+
+def test_loops_have_every_kind(judged):
+    """Also a barrier between two trips is dropped."""
+    for target in "vulkan", "cuda":
+        mutants = judged[target, "loop"]
+        found = {(mutant.kind, mutant.is_of) for mutant in mutants}
+        assert {kind for kind, _ in found} >= {"drop-barrier", "move-barrier", "overlap-slot", "shrink-lifetime", "drop-carried",
+                                               "swap-carried", "divert-carried", "swap-donation"}, found
+        assert any(mutant.kind == "drop-barrier" and " of the next trip" in mutant.words for mutant in mutants)
 
 
 def test_a_mutant_is_what_it_says(weir):

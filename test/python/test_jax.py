@@ -265,6 +265,22 @@ def test_gradients_by_weir_of_branches_with_loops_inside():
             optimizer=weir.SGD(learning_rate=0.5), device="cpu")
 
 
+def test_a_nan_of_a_branch_with_a_loop_names_its_trip():
+    """The branch is a loop of one trip; the step that failed is undone."""
+    def loss(parameters, x, p):
+        return lax.cond(p, lambda w: lax.scan(lambda h, row: (jnp.tanh(h * w + row), None), jnp.log(w), x)[0],
+                        lambda w: w * 3, parameters["w"]).sum()
+
+    w, x = numpy.full(3, -1, numpy.float32), normal(40, 3)
+    step = weir.jax.compile_step(loss, {"w": w}, x, numpy.bool_(False), optimizer=weir.SGD(learning_rate=0.0),
+                                 check_values=True, device="cpu")
+    step(x, numpy.bool_(False))
+    with pytest.raises(weir.Error, match=r"step 2: loss is NaN: dispatch .* in trip 1.* is the first that makes a NaN, in '"):
+        step(x, numpy.bool_(True))
+    step(x, numpy.bool_(False))
+    assert step.steps == 2 and (step.params["w"] == w).all()
+
+
 @pytest.mark.parametrize("is_left", [False, True])
 @pytest.mark.parametrize("options", [{}, {"lower": True}, {"transpose_a": True}, {"lower": True, "unit_diagonal": True}],
                          ids=str)

@@ -18,18 +18,16 @@ std::vector<Tensor> tool::runGraph(const std::string &, const std::string &,
   refuse("--device=reference");
 }
 
-std::vector<ReferenceValues> tool::runGraphOn(const std::string &, const std::string &,
-                                              const std::vector<std::vector<Tensor>> &) {
+std::function<ReferenceValues(const std::vector<Tensor> &)>
+tool::makeReference(const std::string &, const std::string &) {
   refuse("--against-graph");
 }
 
-std::vector<TensorSpec> tool::getValueTypes(const std::string &, const std::string &,
-                                            const Profile &) {
+ExposedGraph tool::exposeGraph(const std::string &, const std::string &, const Profile &) {
   refuse("--check-values");
 }
 
-ReferenceValues tool::runValues(const std::string &, const std::string &, const Profile &,
-                                const std::vector<Tensor> &) {
+std::vector<TensorSpec> tool::getFunctionTypes(const std::string &, const std::string &) {
   refuse("--check-values");
 }
 

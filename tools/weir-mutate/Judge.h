@@ -4,9 +4,9 @@
 // one by one, and whether the plan states anything false. It takes the bytes that the code
 // touches from `Trace.h`, and replays them byte run by byte run, pair by pair.
 //
-// It reads files and code with lib/Artifact, lib/SpirvReader and lib/PtxReader, as lib/Verify and
-// lib/Sim do, and shares none of their rules: what is ordered, visible or live is decided here
-// again.
+// It reads files and code, and writes out loops, with lib/Artifact, lib/SpirvReader and
+// lib/PtxReader, as lib/Verify and lib/Sim do, and shares none of their rules: what is ordered,
+// visible or live is decided here again.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,6 +30,7 @@ public:
     useRefused();
     shrinkEffects();
     shrinkLifetimes();
+    changeLoops();
     changeCode();
     return std::move(mutants);
   }
@@ -43,6 +44,7 @@ private:
   void useRefused();
   void shrinkEffects();
   void shrinkLifetimes();
+  void changeLoops();
   void changeCode();
 
   /// Adds a mutant; `change` edits a copy of the artifact.
@@ -84,16 +86,42 @@ static bool isOf(const Plan &plan, const PlanView &view, AllocationKind kind) {
 // Order
 //===----------------------------------------------------------------------===//
 
+/// Removes a command; loops have those that they had.
+static void removeCommand(Plan &plan, int64_t at) {
+  plan.commands.erase(plan.commands.begin() + at);
+  for (Loop &loop : plan.loops) {
+    loop.first -= at < loop.first;
+    loop.end -= at < loop.end;
+  }
+}
+
+/// Moves a barrier to the other side of a dispatch, whose loops it is of then.
+static void moveBarrier(Plan &plan, int64_t from, int64_t dispatch) {
+  Command barrier = plan.commands[size_t(from)];
+  removeCommand(plan, from);
+  const bool isBehind = from < dispatch;
+  const int64_t place = isBehind ? dispatch - 1 : dispatch; // of the dispatch now
+  plan.commands.insert(plan.commands.begin() + place + isBehind, barrier);
+  for (Loop &loop : plan.loops) {
+    loop.end += place < loop.end;
+    loop.first += place < loop.first;
+  }
+}
+
 void Lister::changeOrder() {
-  auto drop = [](size_t at) {
-    return [at](Plan &copy) { copy.commands.erase(copy.commands.begin() + int64_t(at)); };
+  // A loop of no commands is none.
+  auto isAlone = [&](size_t at) {
+    return std::any_of(plan.loops.begin(), plan.loops.end(), [&](const Loop &loop) {
+      return loop.first == int64_t(at) && loop.end == int64_t(at) + 1;
+    });
   };
+  auto drop = [](size_t at) { return [at](Plan &copy) { removeCommand(copy, int64_t(at)); }; };
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const Command &command = plan.commands[i];
     std::string name = "command " + std::to_string(i);
     if (command.kind == Command::Kind::Wait)
       add("drop-wait", {i}, "the wait that is " + name + " is gone", drop(i));
-    if (command.kind != Command::Kind::Barrier)
+    if (command.kind != Command::Kind::Barrier || isAlone(i))
       continue;
     add("drop-barrier", {i}, "the barrier that is " + name + " is gone", drop(i));
     // Move it to the other side of an adjacent dispatch on its queue.
@@ -106,11 +134,7 @@ void Lister::changeOrder() {
       add("move-barrier", {i, size_t(to)},
           "the barrier that is " + name + " stands " + (step < 0 ? "before" : "behind") +
               " command " + std::to_string(to),
-          [i, to](Plan &copy) {
-            Command barrier = copy.commands[i];
-            copy.commands.erase(copy.commands.begin() + int64_t(i));
-            copy.commands.insert(copy.commands.begin() + to, barrier);
-          });
+          [i, to](Plan &copy) { moveBarrier(copy, int64_t(i), to); });
     }
   }
 }
@@ -210,9 +234,33 @@ static void showMoved(Plan &plan, const PlanView &bytes, int64_t allocation, int
   }
 }
 
+/// Moves what loops carry in a slot.
+static void moveCarried(Plan &plan, const Slot &slot, int64_t by) {
+  auto move = [&](PlanView &view) {
+    if (isOf(plan, view, AllocationKind::Arena) && slot.offset <= view.offset &&
+        view.offset + view.bytes <= slot.offset + slot.bytes)
+      view.offset += by;
+  };
+  for (Loop &loop : plan.loops) {
+    const bool isLive = std::any_of(plan.commands.begin() + loop.first,
+                                    plan.commands.begin() + loop.end, [&](const Command &command) {
+                                      return command.kind == Command::Kind::Dispatch &&
+                                             slot.firstWave <= command.wave &&
+                                             command.wave <= slot.lastWave;
+                                    });
+    if (!isLive)
+      continue;
+    for (CarriedValue &carried : loop.carried)
+      move(carried.view);
+    if (loop.flag)
+      move(*loop.flag);
+  }
+}
+
 static void moveSlot(Plan &plan, size_t number, int64_t by) {
   Slot &slot = plan.slots[number];
   growArena(plan, slot.offset + slot.bytes + by);
+  moveCarried(plan, slot, by);
   for (Command &command : plan.commands)
     if (slot.firstWave <= command.wave && command.wave <= slot.lastWave)
       for (PlanOperand &view : command.operands)
@@ -410,6 +458,60 @@ void Lister::shrinkLifetimes() {
     add("shrink-lifetime", {i, 1}, name + " is said to live to a wave earlier",
         [i](Plan &copy) { --copy.slots[i].lastWave; });
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// Lets loops carry other bytes or values, and other donated arguments hold the results. How often
+/// a loop runs, and by which value, is what the plan computes: no mutant changes it.
+void Lister::changeLoops() {
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const Loop &loop = plan.loops[i];
+    for (size_t k = 0; k < loop.carried.size(); ++k) {
+      const CarriedValue &carried = loop.carried[k];
+      const std::string name = "what loop " + std::to_string(i) + " carries as \"" +
+                               plan.values[size_t(carried.inside)].name + "\"";
+      const bool isFlag = loop.flag && loop.flag->allocation == carried.view.allocation &&
+                          loop.flag->offset == carried.view.offset;
+      if (!isFlag)
+        add("drop-carried", {i, k}, name + " is not said to be carried", [i, k](Plan &copy) {
+          std::vector<CarriedValue> &all = copy.loops[i].carried;
+          all.erase(all.begin() + int64_t(k));
+        });
+      if (isOf(plan, carried.view, AllocationKind::Arena))
+        add("divert-carried", {i, k}, name + " is said to lie in new bytes at the end of the arena",
+            [i, k, isFlag](Plan &copy) {
+              PlanView &view = copy.loops[i].carried[k].view;
+              view.offset = (copy.arenaBytes + 255) / 256 * 256;
+              growArena(copy, view.offset + view.bytes);
+              if (isFlag)
+                copy.loops[i].flag->offset = view.offset;
+            });
+      for (size_t other = k + 1; other < loop.carried.size(); ++other)
+        if (loop.carried[other].view.bytes == carried.view.bytes)
+          add("swap-carried", {i, k, other},
+              name + " ends a trip as number " + std::to_string(other) + " does, and the other way",
+              [i, k, other](Plan &copy) {
+                std::vector<CarriedValue> &all = copy.loops[i].carried;
+                std::swap(all[k].next, all[other].next);
+              });
+    }
+  }
+  for (size_t i = 0; i < plan.allocations.size() && !plan.loops.empty(); ++i)
+    for (size_t k = i + 1; k < plan.allocations.size(); ++k) {
+      const Allocation &one = plan.allocations[i], &other = plan.allocations[k];
+      if (one.kind != AllocationKind::Argument || other.kind != AllocationKind::Argument ||
+          one.result < 0 || other.result < 0 || one.bytes != other.bytes)
+        continue;
+      add("swap-donation", {i, k},
+          "allocations " + std::to_string(i) + " and " + std::to_string(k) +
+              " hold each other's results",
+          [i, k](Plan &copy) {
+            std::swap(copy.allocations[i].result, copy.allocations[k].result);
+          });
+    }
 }
 
 //===----------------------------------------------------------------------===//

@@ -87,19 +87,16 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 }
 
 /// Returns what a model says of each kernel of the plan that runs, all its dispatches together and
-/// each with what its events add; none for those of which it can't tell. Errors:
-/// `Error` if the model's device runs another target's code.
+/// each with what its events add; none for those of which it can't tell. `runs`: how often each
+/// command runs.
 static std::map<std::string, std::optional<double>>
-predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &options) {
+predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &options,
+               const std::vector<int64_t> &runs) {
   const model::Device &device = model::getDevice(options.model.model);
   const Profile &profile = findModelledProfile(artifact, options.artifact, device);
-  if (profile.target != plan.target)
-    throw Error("--model=" + options.model.model + " computes times of code for " + profile.target +
-                ", and --device=" + options.device + " runs that for " + plan.target +
-                "; measure it without --model");
   std::map<std::string, std::optional<double>> predicted;
   for (const ModelledKernel &kernel :
-       predictPlan(artifact, plan, profile, device, options.model.ptxas).kernels) {
+       predictPlan(artifact, plan, profile, device, options.model.ptxas, runs).kernels) {
     std::optional<double> &sum = predicted.try_emplace(kernel.name, 0.0).first->second;
     sum = sum && kernel.prediction
               ? std::optional(*sum + (kernel.prediction->seconds + device.timedLaunch.orZero()) *
@@ -107,6 +104,16 @@ predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &o
               : std::nullopt;
   }
   return predicted;
+}
+
+/// Errors: `Error` if the model's device runs another target's code than was measured.
+static void checkModel(const Artifact &artifact, const Plan &plan, const BenchOptions &options) {
+  const model::Device &device = model::getDevice(options.model.model);
+  const Profile &profile = findModelledProfile(artifact, options.artifact, device);
+  if (profile.target != plan.target)
+    throw Error("--model=" + options.model.model + " computes times of code for " + profile.target +
+                ", and --device=" + options.device + " runs that for " + plan.target +
+                "; measure it without --model");
 }
 
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
@@ -141,16 +148,9 @@ static int bench(BenchOptions options) {
   const Profile &profile = *artifact.findProfile(plan->target);
   std::vector<const Command *> dispatches = getDispatches(*plan);
   std::vector<int64_t> runs(dispatches.size()); // of each dispatch, in a run of the entry
-  std::map<std::string, std::optional<double>> predictions;
-  bool isModelled = !options.model.model.empty();
-  if (isModelled) {
-    if (std::any_of(plan->loops.begin(), plan->loops.end(),
-                    [](const Loop &loop) { return loop.flag.has_value(); }))
-      throw Error("--model: data decide how often loops of entry '" + entry.name +
-                  "' run, which a model does not know; measure it without --model");
-    progress.begin("computing the model of " + entry.name);
-    predictions = predictKernels(artifact, *plan, options);
-  }
+  const bool isModelled = !options.model.model.empty();
+  if (isModelled)
+    checkModel(artifact, *plan, options);
   progress.begin("making a copy");
   Invocation copy = getCopy(profile, options);
   // As many runs in a queue as take a while, but no more than a person waits for.
@@ -178,6 +178,15 @@ static int bench(BenchOptions options) {
     }
   }
 
+  std::map<std::string, std::optional<double>> predictions;
+  if (isModelled) {
+    progress.begin("computing the model of " + entry.name);
+    // Data may decide the number of trips: the model counts those that were measured.
+    std::vector<int64_t> commandRuns(plan->commands.size());
+    for (size_t i = 0; i < dispatches.size(); ++i)
+      commandRuns[size_t(dispatches[i] - plan->commands.data())] = runs[i];
+    predictions = predictKernels(artifact, *plan, options, commandRuns);
+  }
   double copyRate = getRate(2 * getCopyBytes(profile), copies.getFastest());
   std::vector<KernelTimes> kernels(plan->kernels.size());
   double sum = 0;

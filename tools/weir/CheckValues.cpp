@@ -1,6 +1,8 @@
 //===- CheckValues.cpp - The first dispatch that departs ------------------===//
 
 #include "CheckValues.h"
+#include "GraphValues.h"
+#include "LoopWalk.h"
 #include "NotFinite.h"
 #include "Observation.h"
 #include "Output.h"
@@ -14,18 +16,58 @@
 #include <cmath>
 #include <cstring>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <set>
 
 using namespace weir;
 using namespace weir::tool;
 
 namespace {
-/// The comparison of one value that a dispatch wrote.
+/// The comparison of one value that a dispatch wrote: in a loop, the first one that departs, or
+/// that with the largest error.
 struct Finding {
   size_t dispatch = 0;
   int64_t value = 0;
   std::vector<int64_t> shape;
   Comparison comparison;
+  std::vector<int64_t> trips; ///< of outer loops first
+  std::string where;          ///< " in trip 3"
+};
+
+/// Compares the values of a run with those of the graph's functions. A function of an entry with
+/// loops takes what the device has made of its arguments, each time that it runs.
+class ValueCheck {
+public:
+  ValueCheck(const Plan &plan, const Profile &profile, const GraphValues &graph,
+             const LoopWalk &walk, const std::vector<Tensor> &inputs, double tolerance);
+
+  void see(size_t dispatch, size_t index, const Bytes &data);
+  void beginTrip(size_t loop, int64_t CarriedValue::*from);
+  void endLoop(size_t loop, int64_t CarriedValue::*from);
+
+  std::vector<Finding> findings;
+  std::optional<size_t> first; ///< the finding that departed before all others
+
+private:
+  const ReferenceValues &getExpected(size_t segment);
+  void compare(size_t dispatch, int64_t value, Tensor tensor);
+  void add(Finding finding);
+
+  const Plan &plan;
+  const Profile &profile;
+  const GraphValues &graph;
+  const LoopWalk &walk;
+  const std::vector<Tensor> &inputs;
+  const double tolerance;
+  std::vector<const Command *> dispatches;
+  std::set<std::pair<size_t, size_t>> completes;
+  std::vector<std::function<ReferenceValues(const std::vector<Tensor> &)>>
+      references;                                       ///< by segment
+  std::vector<std::optional<ReferenceValues>> expected; ///< by segment, of this trip
+  std::vector<Bytes> values;                            ///< by value: the bytes written so far
+  std::map<int64_t, Tensor> known;                      ///< whole values of a plan with loops
+  std::map<std::pair<size_t, int64_t>, size_t> rows;    ///< of findings, by dispatch and value
 };
 } // namespace
 
@@ -41,18 +83,129 @@ static Bytes joinPairs(const Bytes &pairs) {
   return numbers;
 }
 
-static int reportFindings(const Plan &plan, const std::vector<Finding> &findings,
-                          const std::string &notFinite, const std::string &device, double tolerance,
-                          bool json) {
+//===----------------------------------------------------------------------===//
+// The comparison
+//===----------------------------------------------------------------------===//
+
+ValueCheck::ValueCheck(const Plan &plan, const Profile &profile, const GraphValues &graph,
+                       const LoopWalk &walk, const std::vector<Tensor> &inputs, double tolerance)
+    : plan(plan), profile(profile), graph(graph), walk(walk), inputs(inputs), tolerance(tolerance),
+      dispatches(getDispatches(plan)), completes(findCompletions(plan)),
+      expected(graph.segments.size()), values(plan.values.size()) {
+  for (const Segment &segment : graph.segments)
+    references.push_back(makeReference(segment.text, segment.function));
+  if (graph.numBetween == 0)
+    getExpected(0);
+  for (size_t i = 0; i < inputs.size() && graph.numBetween > 0; ++i)
+    known[int64_t(i)] = inputs[i];
+}
+
+/// Returns what a function computes, from all arguments of the entry or from what the run has made
+/// of its own.
+const ReferenceValues &ValueCheck::getExpected(size_t number) {
+  if (expected[number])
+    return *expected[number];
+  if (graph.numBetween == 0)
+    return expected[number].emplace(references[number](inputs));
+  const Segment &segment = graph.segments[number];
+  std::vector<Tensor> given;
+  for (int64_t value : segment.arguments) {
+    const TensorSpec &type = *graph.getType(value);
+    auto made = known.find(value);
+    if (made == known.end() && getByteSize(type) > 0)
+      throw Error("entry '" + plan.entry + "' computes from '" + plan.values[size_t(value)].name +
+                  "' before a dispatch has made it; weir verify says more");
+    given.push_back(made == known.end() ? Tensor{type, {}} : made->second);
+  }
+  return expected[number].emplace(references[number](given));
+}
+
+void ValueCheck::beginTrip(size_t number, int64_t CarriedValue::*from) {
+  const Loop &loop = plan.loops[number];
+  std::vector<std::pair<int64_t, Tensor>> begun;
+  for (const CarriedValue &carried : loop.carried)
+    if (auto made = known.find(carried.*from); made != known.end())
+      begun.emplace_back(carried.inside, made->second);
+  for (auto &[value, tensor] : begun)
+    known[value] = std::move(tensor);
+  for (size_t i = 0; i < graph.segments.size(); ++i)
+    if (graph.segments[i].first >= loop.first && graph.segments[i].first < loop.end)
+      expected[i].reset();
+}
+
+void ValueCheck::endLoop(size_t number, int64_t CarriedValue::*from) {
+  for (const CarriedValue &carried : plan.loops[number].carried)
+    if (auto made = known.find(carried.*from); made != known.end())
+      known[carried.after] = made->second;
+}
+
+void ValueCheck::see(size_t dispatch, size_t index, const Bytes &data) {
+  const PlanOperand &operand = dispatches[dispatch]->operands[index];
+  const TensorSpec *type = operand.value < 0 ? nullptr : graph.getType(operand.value);
+  if (!type || (!graph.makers.contains(operand.value) && !graph.copies.contains(operand.value)))
+    return;
+  Bytes &value = values[size_t(operand.value)];
+  value.resize(size_t(plan.values[size_t(operand.value)].bytes));
+  std::copy(data.begin(), data.end(), value.begin() + operand.from);
+  if (!completes.contains({dispatch, index}))
+    return;
+  if (type->dtype == "F64" && !profile.float64)
+    value = joinPairs(value);
+  if (int64_t scale = getWordScale(*type, int64_t(value.size())); scale > 1)
+    value = takeFromWords(value, scale);
+  value.resize(size_t(getByteSize(*type))); // the last word may end behind it
+  compare(dispatch, operand.value, {*type, std::exchange(value, Bytes())});
+}
+
+/// Compares a whole value, and keeps it where functions may take it.
+void ValueCheck::compare(size_t dispatch, int64_t value, Tensor tensor) {
+  Finding finding = {dispatch, value, tensor.spec.shape, {}, walk.getTrips(), walk.describeTrips()};
+  if (auto made = graph.makers.find(value); made != graph.makers.end()) {
+    auto [segment, index] = made->second;
+    const ReferenceValues &reference = getExpected(segment);
+    finding.comparison =
+        compareWithReference(tensor, reference.written[index], reference.wide[index], tolerance);
+  } else {
+    const Tensor &source = known.at(graph.copies.at(value));
+    finding.comparison = compareWithReference(tensor, source, source, tolerance);
+  }
+  add(std::move(finding));
+  if (value < graph.numBetween || graph.copies.contains(value))
+    known[value] = std::move(tensor);
+}
+
+void ValueCheck::add(Finding finding) {
+  auto [row, isNew] = rows.try_emplace({finding.dispatch, finding.value}, findings.size());
+  if (isNew) {
+    findings.push_back(std::move(finding));
+  } else {
+    Finding &kept = findings[row->second];
+    const bool isWorse = finding.comparison.passes
+                             ? finding.comparison.largestError > kept.comparison.largestError
+                             : true;
+    if (!kept.comparison.passes || !isWorse)
+      return;
+    kept = std::move(finding);
+  }
+  if (!first && !findings[row->second].comparison.passes)
+    first = row->second;
+}
+
+//===----------------------------------------------------------------------===//
+// The report
+//===----------------------------------------------------------------------===//
+
+static int reportFindings(const Plan &plan, const ValueCheck &check, const std::string &notFinite,
+                          const std::string &device, double tolerance, bool json) {
   std::vector<const Command *> dispatches = getDispatches(plan);
-  auto first = std::find_if(findings.begin(), findings.end(),
-                            [](const Finding &finding) { return !finding.comparison.passes; });
+  const std::vector<Finding> &findings = check.findings;
+  const Finding *first = check.first ? &findings[*check.first] : nullptr;
   auto getKernel = [&](const Finding &finding) -> const std::string & {
     return plan.kernels[size_t(dispatches[finding.dispatch]->kernel)].name;
   };
   if (json) {
     Json list = Json::array();
-    for (const Finding &finding : findings)
+    for (const Finding &finding : findings) {
       list.push_back({{"dispatch", finding.dispatch},
                       {"kernel", getKernel(finding)},
                       {"location", dispatches[finding.dispatch]->location},
@@ -60,14 +213,17 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
                       {"largest_error", toJson(finding.comparison.largestError)},
                       {"relative_error", toJson(finding.comparison.relativeError)},
                       {"passes", finding.comparison.passes}});
+      if (!finding.trips.empty())
+        list.back()["trips"] = finding.trips;
+    }
     Json out = {{"entry", plan.entry}, {"device", device}, {"tolerance", tolerance}};
     out["values"] = list;
     if (!notFinite.empty())
       out["not_finite"] = notFinite;
-    out["first"] = first == findings.end() ? Json() : list[size_t(first - findings.begin())];
-    out["passes"] = first == findings.end();
+    out["first"] = first ? list[*check.first] : Json();
+    out["passes"] = !first;
     printJson(out);
-    return first == findings.end() ? Done : CheckFailed;
+    return first ? CheckFailed : Done;
   }
   std::vector<std::vector<std::string>> rows;
   for (const Finding &finding : findings)
@@ -75,19 +231,21 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
                     dispatches[finding.dispatch]->location, plan.values[size_t(finding.value)].name,
                     printShape(finding.shape), printNumber(finding.comparison.largestError),
                     printNumber(finding.comparison.relativeError),
-                    finding.comparison.passes ? "ok" : "DEPARTS: " + finding.comparison.reason});
+                    finding.comparison.passes
+                        ? "ok"
+                        : "DEPARTS" + finding.where + ": " + finding.comparison.reason});
   printTable({"dispatch", "kernel", "from", "value", "shape", "largest error", "relative", ""},
              rows);
   if (!notFinite.empty())
     std::cout << "not finite: " << notFinite << "\n";
-  if (first == findings.end()) {
-    std::cout << "values: all " << findings.size()
-              << " that dispatches write are the reference's\n";
+  if (!first) {
+    std::cout << "values: all " << findings.size() << " that dispatches write are the reference's"
+              << (plan.loops.empty() ? "" : ", in all trips") << "\n";
     return Done;
   }
   std::cout << "values: dispatch " << first->dispatch << " (kernel " << getKernel(*first)
-            << ", from " << dispatches[first->dispatch]->location
-            << ") is the first that deviates from the reference, in '"
+            << ", from " << dispatches[first->dispatch]->location << ")" << first->where
+            << " is the first that deviates from the reference, in '"
             << plan.values[size_t(first->value)].name << "'\n";
   return CheckFailed;
 }
@@ -95,52 +253,25 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
 int tool::checkValues(const Artifact &artifact, const std::string &path, const EntrySpec &entry,
                       const std::string &device, const std::vector<Tensor> &inputs,
                       double tolerance, bool json, Progress &progress) {
-  auto graph = artifact.ir.find("ir/graph.mlir");
-  if (graph == artifact.ir.end())
-    throw Error(path + " holds no ir/graph.mlir, which the reference runs; compile it from the "
-                       "graph level");
   Observation observation(artifact, path, entry, device, inputs);
-  const Plan *plan = &observation.getPlan();
-  const Profile *profile = &observation.getProfile();
+  const Plan &plan = observation.getPlan();
   progress.begin("running entry " + entry.name + " on reference");
-  ReferenceValues reference = runValues(graph->second, entry.name, *profile, inputs);
-  std::vector<TensorSpec> types;
-  for (const Tensor &value : reference.written)
-    types.push_back(value.spec);
-  std::vector<int64_t> numbers = findValues(*plan, types, *profile, path);
-
-  std::vector<int64_t> made(plan->values.size(), -1); // by value: index in the reference, or -1
-  for (size_t i = 0; i < numbers.size(); ++i)
-    if (numbers[i] >= 0)
-      made[size_t(numbers[i])] = int64_t(i);
-  FlawTracker tracker(artifact, entry, observation, inputs, types, numbers);
-  std::vector<const Command *> dispatches = getDispatches(*plan);
-  std::vector<Bytes> values(plan->values.size()); // the bytes written so far
-  std::set<std::pair<size_t, size_t>> completes = findCompletions(*plan);
-
+  GraphValues graph(artifact, path, entry, plan, observation.getProfile());
+  LoopWalk walk(plan);
+  ValueCheck check(plan, observation.getProfile(), graph, walk, inputs, tolerance);
+  FlawTracker tracker(artifact, entry, observation, inputs, graph, walk);
+  walk.onTrip = [&](size_t loop, int64_t CarriedValue::*from) {
+    tracker.beginTrip(loop, from);
+    check.beginTrip(loop, from);
+  };
+  walk.onEnd = [&](size_t loop, int64_t CarriedValue::*from) {
+    tracker.endLoop(loop, from);
+    check.endLoop(loop, from);
+  };
   progress.begin("running entry " + entry.name + " on " + device + ", one dispatch at a time");
-  std::vector<Finding> findings;
-  observation.run([&](size_t number, size_t index, const Bytes &data) {
-    tracker.see(number, index, data);
-    const PlanOperand &operand = dispatches[number]->operands[index];
-    if (operand.value < 0 || made[size_t(operand.value)] < 0)
-      return;
-    Bytes &value = values[size_t(operand.value)];
-    value.resize(size_t(plan->values[size_t(operand.value)].bytes));
-    std::copy(data.begin(), data.end(), value.begin() + operand.from);
-    if (!completes.contains({number, index}))
-      return;
-    const Tensor &written = reference.written[size_t(made[size_t(operand.value)])];
-    const Tensor &wide = reference.wide[size_t(made[size_t(operand.value)])];
-    if (written.spec.dtype == "F64" && !profile->float64)
-      value = joinPairs(value);
-    if (int64_t scale = getWordScale(written.spec, int64_t(value.size())); scale > 1)
-      value = takeFromWords(value, scale);
-    value.resize(written.data.size()); // the last word may end behind it
-    Finding finding = {number, operand.value, written.spec.shape, {}};
-    finding.comparison = compareWithReference({written.spec, std::exchange(value, Bytes())},
-                                              written, wide, tolerance);
-    findings.push_back(std::move(finding));
+  observation.run(walk, [&](size_t dispatch, size_t operand, const Bytes &data) {
+    tracker.see(dispatch, operand, data);
+    check.see(dispatch, operand, data);
   });
-  return reportFindings(*plan, findings, tracker.explain(), device, tolerance, json);
+  return reportFindings(plan, check, tracker.explain(), device, tolerance, json);
 }

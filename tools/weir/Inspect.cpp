@@ -5,6 +5,7 @@
 #include "Verbs.h"
 #include "WithCompiler.h"
 #include "weir/Artifact/Artifact.h"
+#include "weir/Artifact/Loops.h"
 
 #include <algorithm>
 #include <iostream>
@@ -160,7 +161,7 @@ public:
   std::optional<ModelledPlan> get(const Plan &plan) const {
     if (!device || plan.target != profile->target)
       return std::nullopt;
-    return predictPlan(artifact, plan, *profile, *device, "ptxas");
+    return predictPlan(artifact, plan, *profile, *device, "ptxas", countRuns(plan));
   }
   std::string getHead() const { return std::string("us on ") + device->name; }
 
@@ -206,8 +207,11 @@ static void printAsJson(const Artifact &artifact, const ModelledTimes &times) {
                      {"donations", donations},
                      {"slot_values", slots},
                      {"loops", listLoops(plan)}});
-    if (std::optional<ModelledPlan> modelled = times.get(plan))
+    if (std::optional<ModelledPlan> modelled = times.get(plan)) {
       plans.back()["modelled_seconds"] = modelled->getSeconds();
+      if (std::vector<std::string> notes = getLoopNotes(*modelled); !notes.empty())
+        plans.back()["modelled_assumptions"] = notes;
+    }
   }
   for (const Profile &profile : artifact.manifest.targets)
     targets.push_back(Json::parse(printProfile(profile)));
@@ -242,9 +246,12 @@ static void printAsTables(const Artifact &artifact, const ModelledTimes &times) 
     if (!times.areWanted())
       continue;
     std::optional<ModelledPlan> modelled = times.get(plan);
-    rows.back().push_back(!modelled           ? ""
-                          : modelled->unknown ? "not known"
-                                              : printNumber(modelled->getSeconds() * 1e6));
+    rows.back().push_back(
+        !modelled ? ""
+        : modelled->unknown
+            ? "not known"
+            : printNumber(modelled->getSeconds() * 1e6) +
+                  (getLoopNotes(*modelled).empty() ? "" : ", one trip of each loop that data end"));
   }
   std::vector<std::string> head = {"entry",      "target",     "kernels",      "dispatches",
                                    "barriers",   "queues",     "waits",        "slots",

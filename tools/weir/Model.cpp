@@ -131,18 +131,54 @@ static void finish(ModelledPlan &plan, const model::Device &device) {
   });
 }
 
+/// Returns what a trip of each loop takes; `seconds` are those of a run of each command.
+static std::vector<ModelledLoop> sumTrips(const Plan &plan, const std::vector<double> &seconds,
+                                          const model::Device &device) {
+  std::vector<ModelledLoop> loops;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const Loop &loop = plan.loops[i];
+    ModelledLoop trip = {loop.flag ? 1 : loop.trips, loop.flag.has_value()};
+    std::vector<double> runs(size_t(loop.end - loop.first), 1);
+    for (size_t inner = i + 1; inner < plan.loops.size(); ++inner)
+      for (int64_t k = plan.loops[inner].first; k < std::min(plan.loops[inner].end, loop.end); ++k)
+        if (!plan.loops[inner].flag)
+          runs[size_t(k - loop.first)] *= double(plan.loops[inner].trips);
+    for (int64_t k = loop.first; k < loop.end; ++k) {
+      if (plan.commands[size_t(k)].kind != Command::Kind::Dispatch)
+        continue;
+      trip.dispatches += runs[size_t(k - loop.first)];
+      trip.seconds += runs[size_t(k - loop.first)] * seconds[size_t(k)];
+    }
+    trip.launchSeconds = trip.dispatches * device.launch.orZero();
+    loops.push_back(trip);
+  }
+  return loops;
+}
+
 ModelledPlan tool::predictPlan(const Artifact &artifact, const Plan &plan, const Profile &profile,
-                               const model::Device &device, const std::string &ptxas) {
+                               const model::Device &device, const std::string &ptxas,
+                               const std::vector<int64_t> &runs) {
   ModelledPlan result;
+  std::vector<double> seconds(plan.commands.size()); // of a run of each command
+  const std::vector<int64_t> around = findLoops(plan);
   std::map<std::pair<int64_t, std::array<int64_t, 3>>, size_t> known;
   std::map<int64_t, ReadCode> codes;
-  const std::vector<int64_t> runs = countRuns(plan);
   for (const Command *dispatch : getDispatches(plan)) {
-    const int64_t times = runs[size_t(dispatch - plan.commands.data())];
+    const size_t place = size_t(dispatch - plan.commands.data());
+    const int64_t times = runs[place];
     auto [at, isNew] =
         known.try_emplace(std::pair(dispatch->kernel, dispatch->grid), result.kernels.size());
+    auto add = [&](const ModelledKernel &modelled) {
+      seconds[place] = modelled.prediction ? modelled.prediction->seconds : 0;
+      if (around[place] >= 0)
+        return;
+      ++result.outsideDispatches;
+      result.outsideSeconds += seconds[place];
+    };
     if (!isNew) {
-      result.kernels[at->second].dispatches += times;
+      ModelledKernel &modelled = result.kernels[at->second];
+      modelled.dispatches += times;
+      add(modelled);
       continue;
     }
     const Kernel &kernel = plan.kernels[size_t(dispatch->kernel)];
@@ -160,8 +196,10 @@ ModelledPlan tool::predictPlan(const Artifact &artifact, const Plan &plan, const
     for (const KernelOperand &operand : kernel.operands)
       launch.operandBytes.push_back(operand.bytes);
     predictLaunch(code->second, kernel.name, launch, device, kernel.code, modelled);
+    add(modelled);
     result.kernels.push_back(std::move(modelled));
   }
+  result.loops = sumTrips(plan, seconds, device);
   finish(result, device);
   return result;
 }
@@ -304,9 +342,43 @@ static void printAccesses(const ModelledPlan &plan) {
   }
 }
 
+/// Prints what a trip of each loop takes, and all that is in none.
+static void printLoops(const ModelledPlan &plan, const model::Device &device) {
+  if (plan.loops.empty())
+    return;
+  auto print = [](const std::string &what, double dispatches, double seconds, double launches) {
+    std::cout << what << ": " << printTime(seconds + launches) << ", of which "
+              << printTime(launches) << " are launches of " << printNumber(dispatches)
+              << " dispatches";
+  };
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const ModelledLoop &loop = plan.loops[i];
+    print("a trip of loop " + std::to_string(i), loop.dispatches, loop.seconds, loop.launchSeconds);
+    if (loop.isDecided)
+      std::cout << "; data decide how many there are, and one is counted\n";
+    else
+      std::cout << "; there are " << loop.trips << "\n";
+  }
+  print("outside of loops", double(plan.outsideDispatches), plan.outsideSeconds,
+        device.launch.orZero() * double(plan.outsideDispatches));
+  std::cout << "\n";
+}
+
+std::vector<std::string> tool::getLoopNotes(const ModelledPlan &plan) {
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < plan.loops.size(); ++i)
+    if (plan.loops[i].isDecided)
+      notes.push_back("loop " + std::to_string(i) +
+                      ": data decide how often it runs, assumed is one trip each time that it "
+                      "comes up");
+  return notes;
+}
+
 /// Prints each sentence once.
 static void printNotes(const ModelledPlan &plan) {
   std::set<std::string> notes;
+  for (const std::string &note : getLoopNotes(plan))
+    notes.insert(note);
   for (const ModelledKernel &kernel : plan.kernels) {
     if (!kernel.unassembled.empty())
       notes.insert("registers are not known: " + kernel.unassembled);
@@ -327,15 +399,29 @@ static void report(const ModelledPlan &plan, const std::string &what, const mode
     Json kernels = Json::array();
     for (const ModelledKernel &kernel : plan.kernels)
       kernels.push_back(toJson(kernel));
-    return printJson({{"entry", what},
-                      {"model", device.name},
-                      {"device", device.title},
-                      {"seconds", plan.getSeconds()},
-                      {"kernel_seconds", plan.kernelSeconds},
-                      {"launch_seconds", plan.launchSeconds},
-                      {"dispatches", plan.dispatches},
-                      {"dispatches_not_known", plan.unknown},
-                      {"kernels", kernels}});
+    Json json = {{"entry", what},
+                 {"model", device.name},
+                 {"device", device.title},
+                 {"seconds", plan.getSeconds()},
+                 {"kernel_seconds", plan.kernelSeconds},
+                 {"launch_seconds", plan.launchSeconds},
+                 {"dispatches", plan.dispatches},
+                 {"dispatches_not_known", plan.unknown},
+                 {"kernels", kernels}};
+    Json loops = Json::array();
+    for (const ModelledLoop &loop : plan.loops)
+      loops.push_back({{"trips", loop.trips},
+                       {"data_decide", loop.isDecided},
+                       {"dispatches", loop.dispatches},
+                       {"seconds", loop.seconds + loop.launchSeconds}});
+    if (!loops.empty()) {
+      json["loops"] = loops;
+      json["outside"] = {{"dispatches", plan.outsideDispatches},
+                         {"seconds", plan.outsideSeconds +
+                                         device.launch.orZero() * double(plan.outsideDispatches)}};
+      json["assumptions"] = getLoopNotes(plan);
+    }
+    return printJson(json);
   }
   std::vector<std::vector<std::string>> rows;
   for (const ModelledKernel &kernel : plan.kernels)
@@ -352,6 +438,7 @@ static void report(const ModelledPlan &plan, const std::string &what, const mode
   if (plan.unknown)
     std::cout << "; " << plan.unknown << " of them are not known and count as 0";
   std::cout << "\n";
+  printLoops(plan, device);
   printNotes(plan);
 }
 
@@ -453,7 +540,8 @@ void tool::benchModel(const ModelOptions &options) {
   const EntrySpec &entry = findEntry(artifact, options.entry);
   const Profile &profile = findModelledProfile(artifact, options.artifact, device);
   progress.begin("computing the model of " + entry.name);
-  ModelledPlan plan = predictPlan(artifact, *artifact.findPlan(entry.name, profile.target), profile,
-                                  device, options.ptxas);
+  const Plan &modelled = *artifact.findPlan(entry.name, profile.target);
+  ModelledPlan plan =
+      predictPlan(artifact, modelled, profile, device, options.ptxas, countRuns(modelled));
   report(plan, "entry " + entry.name, device, options);
 }

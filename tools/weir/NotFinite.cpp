@@ -3,7 +3,6 @@
 #include "NotFinite.h"
 
 #include "Profile.h"
-#include "WithCompiler.h"
 #include "weir/Artifact/Floats.h"
 
 #include <cmath>
@@ -45,13 +44,10 @@ static std::string printPlace(const std::string &name, const std::vector<int64_t
 
 FlawTracker::FlawTracker(const Artifact &artifact, const EntrySpec &entry,
                          const Observation &observation, const std::vector<Tensor> &inputs,
-                         const std::vector<TensorSpec> &types, const std::vector<int64_t> &numbers)
+                         const GraphValues &graph, const LoopWalk &walk)
     : entry(entry), plan(observation.getPlan()), profile(observation.getProfile()),
-      dispatches(getDispatches(plan)), completions(findCompletions(plan)),
-      types(plan.values.size()), values(plan.values.size()) {
-  for (size_t i = 0; i < types.size(); ++i)
-    if (numbers[i] >= 0)
-      this->types[size_t(numbers[i])] = &types[i];
+      dispatches(getDispatches(plan)), completions(findCompletions(plan)), graph(graph), walk(walk),
+      values(plan.values.size()) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (int64_t value = plan.argumentValues[i]; value >= 0)
       addOutside(values[size_t(value)], "argument", inputs[i]);
@@ -134,8 +130,9 @@ FlawTracker::Flaws FlawTracker::explainWrite(size_t dispatch, int64_t value,
   Origin made;
   made.dispatch = int64_t(dispatch);
   made.maker = "dispatch " + std::to_string(dispatch) + " (kernel " +
-               plan.kernels[size_t(command.kernel)].name + ", from " + command.location + ")";
-  const TensorSpec &type = *types[size_t(value)];
+               plan.kernels[size_t(command.kernel)].name + ", from " + command.location + ")" +
+               walk.describeTrips();
+  const TensorSpec &type = *graph.getType(value);
   auto getPlace = [&](int64_t element) {
     return printPlace(plan.values[size_t(value)].name, type.shape, element);
   };
@@ -172,10 +169,10 @@ FlawTracker::Flaws FlawTracker::explainWrite(size_t dispatch, int64_t value,
 
 void FlawTracker::see(size_t dispatch, size_t index, const Bytes &data) {
   const PlanOperand &operand = dispatches[dispatch]->operands[index];
-  if (operand.value < 0 || !types[size_t(operand.value)])
+  if (operand.value < 0 || !graph.getType(operand.value))
     return;
   const KernelOperand &effect = plan.kernels[size_t(dispatches[dispatch]->kernel)].operands[index];
-  const TensorSpec &type = *types[size_t(operand.value)];
+  const TensorSpec &type = *graph.getType(operand.value);
   Found found;
   // A device without short elements may have each of them in a word.
   int64_t scale = getWordScale(type, plan.values[size_t(operand.value)].bytes);
@@ -197,6 +194,30 @@ void FlawTracker::see(size_t dispatch, size_t index, const Bytes &data) {
     known.infinity = flaws.infinity;
 }
 
+void FlawTracker::beginTrip(size_t number, int64_t CarriedValue::*from) {
+  const Loop &loop = plan.loops[number];
+  std::vector<Flaws> begun;
+  for (const CarriedValue &carried : loop.carried)
+    begun.push_back(values[size_t(carried.*from)]);
+  // What the trip before made is made again.
+  for (int64_t i = loop.first; i < loop.end; ++i)
+    if (const Command &command = plan.commands[size_t(i)];
+        command.kind == Command::Kind::Dispatch) {
+      const std::vector<KernelOperand> &effects = plan.kernels[size_t(command.kernel)].operands;
+      for (size_t k = 0; k < command.operands.size(); ++k)
+        if (command.operands[k].value >= 0 &&
+            (effects[k].access == Access::Write || effects[k].access == Access::Update))
+          values[size_t(command.operands[k].value)] = Flaws();
+    }
+  for (size_t i = 0; i < loop.carried.size(); ++i)
+    values[size_t(loop.carried[i].inside)] = std::move(begun[i]);
+}
+
+void FlawTracker::endLoop(size_t number, int64_t CarriedValue::*from) {
+  for (const CarriedValue &carried : plan.loops[number].carried)
+    values[size_t(carried.after)] = values[size_t(carried.*from)];
+}
+
 std::string FlawTracker::explain() const {
   std::vector<int64_t> carried = getCarried(entry);
   for (size_t i = 0; i < plan.resultValues.size(); ++i) {
@@ -214,17 +235,13 @@ std::string FlawTracker::explain() const {
 std::string tool::explainNotFinite(const Artifact &artifact, const std::string &path,
                                    const EntrySpec &entry, const std::string &device,
                                    const std::vector<Tensor> &inputs) {
-  auto graph = artifact.ir.find("ir/graph.mlir");
-  if (graph == artifact.ir.end())
-    throw Error(path + " holds no ir/graph.mlir, which says what its values are; compile it from "
-                       "the graph level");
   Observation observation(artifact, path, entry, device, inputs);
-  std::vector<TensorSpec> types =
-      getValueTypes(graph->second, entry.name, observation.getProfile());
-  std::vector<int64_t> numbers =
-      findValues(observation.getPlan(), types, observation.getProfile(), path);
-  FlawTracker tracker(artifact, entry, observation, inputs, types, numbers);
-  observation.run([&](size_t dispatch, size_t operand, const Bytes &data) {
+  GraphValues graph(artifact, path, entry, observation.getPlan(), observation.getProfile());
+  LoopWalk walk(observation.getPlan());
+  FlawTracker tracker(artifact, entry, observation, inputs, graph, walk);
+  walk.onTrip = [&](size_t loop, int64_t CarriedValue::*from) { tracker.beginTrip(loop, from); };
+  walk.onEnd = [&](size_t loop, int64_t CarriedValue::*from) { tracker.endLoop(loop, from); };
+  observation.run(walk, [&](size_t dispatch, size_t operand, const Bytes &data) {
     tracker.see(dispatch, operand, data);
   });
   return tracker.explain();

@@ -3,6 +3,8 @@
 #ifndef WEIR_TOOLS_WEIR_NOTFINITE_H
 #define WEIR_TOOLS_WEIR_NOTFINITE_H
 
+#include "GraphValues.h"
+#include "LoopWalk.h"
 #include "Observation.h"
 
 namespace weir::tool {
@@ -16,14 +18,16 @@ std::string findNotFinite(const EntrySpec &entry, const std::vector<Tensor> &res
 /// memory: of those inside of a kernel, it knows what becomes of them.
 class FlawTracker {
 public:
-  /// `types`: of the entry's results, then of the other values of the graph, `numbers` in the
-  /// plan. What it is given must outlive it.
+  /// What it is given must outlive it.
   FlawTracker(const Artifact &artifact, const EntrySpec &entry, const Observation &observation,
-              const std::vector<Tensor> &inputs, const std::vector<TensorSpec> &types,
-              const std::vector<int64_t> &numbers);
+              const std::vector<Tensor> &inputs, const GraphValues &graph, const LoopWalk &walk);
 
-  /// Takes the bytes of an operand after a dispatch that may have written it.
+  /// Takes the bytes of an operand after a dispatch that may have written it; `walk` is there.
   void see(size_t dispatch, size_t operand, const Bytes &data);
+  /// Begins a trip of a loop, whose carried values are those of a member.
+  void beginTrip(size_t loop, int64_t CarriedValue::*from);
+  /// Ends a loop.
+  void endLoop(size_t loop, int64_t CarriedValue::*from);
 
   /// Returns a sentence on the dispatch that first made what a result may not hold, or "".
   std::string explain() const;
@@ -33,7 +37,7 @@ private:
   struct Origin {
     int64_t dispatch = -1; ///< or -1: before the run
     std::string sentence;  ///< "" where there is none
-    std::string maker;     ///< "dispatch 3 (kernel k, from m.mlir:4)", "argument 'x'"
+    std::string maker;     ///< "dispatch 3 (kernel k, from m.mlir:4) in trip 2", "argument 'x'"
   };
   struct Flaws {
     Origin nan, infinity;
@@ -54,8 +58,9 @@ private:
   const Profile &profile;
   std::vector<const Command *> dispatches;
   std::set<std::pair<size_t, size_t>> completions;
-  std::vector<const TensorSpec *> types; ///< by value; null: it has none
-  std::vector<Flaws> values;             ///< by value
+  const GraphValues &graph;
+  const LoopWalk &walk;
+  std::vector<Flaws> values; ///< by value
   std::vector<std::pair<ConstantSpec, Flaws>> constants;
 };
 

@@ -3,7 +3,6 @@
 #include "Observation.h"
 
 #include "Profile.h"
-#include "weir/Artifact/StoredBytes.h"
 #include "weir/Sim/Sim.h"
 
 using namespace weir;
@@ -32,14 +31,26 @@ Observation::Observation(const Artifact &artifact, const std::string &path, cons
   profile = artifact.findProfile(target);
 }
 
-void Observation::run(const std::function<void(size_t, size_t, const Bytes &)> &observer) {
-  if (invocation)
-    return invocation->observe(observer);
-  SimOptions options;
-  options.target = profile->target;
-  options.strategy = SimStrategy::Recorded;
-  options.onWrite = observer;
-  simulate(artifact, entry, inputs, options);
+void Observation::run(LoopWalk &walk,
+                      const std::function<void(size_t, size_t, const Bytes &)> &observer) {
+  std::optional<std::pair<size_t, size_t>> last; // a dispatch and an operand of it
+  auto follow = [&](size_t dispatch, size_t operand, const Bytes &data) {
+    // A dispatch has each operand once each time that it runs.
+    if (!last || last->first != dispatch || last->second >= operand)
+      walk.advance(dispatch);
+    last = {dispatch, operand};
+    observer(dispatch, operand, data);
+  };
+  if (invocation) {
+    invocation->observe(follow);
+  } else {
+    SimOptions options;
+    options.target = profile->target;
+    options.strategy = SimStrategy::Recorded;
+    options.onWrite = follow;
+    simulate(artifact, entry, inputs, options);
+  }
+  walk.finish();
 }
 
 int64_t tool::getWordScale(const TensorSpec &type, int64_t valueBytes) {
@@ -56,33 +67,6 @@ Bytes tool::takeFromWords(const Bytes &words, int64_t scale) {
   for (auto word = words.begin(); words.end() - word >= wordBytes; word += wordBytes)
     elements.insert(elements.end(), word, word + wordBytes / scale);
   return elements;
-}
-
-std::vector<int64_t> tool::findValues(const Plan &plan, const std::vector<TensorSpec> &types,
-                                      const Profile &profile, const std::string &path) {
-  std::vector<int64_t> numbers = plan.resultValues;
-  std::vector<bool> isOutside(plan.values.size(), false);
-  for (const std::vector<int64_t> *list : {&plan.argumentValues, &plan.resultValues})
-    for (int64_t number : *list)
-      isOutside[size_t(number)] = true;
-  for (size_t number = 0; number < plan.values.size(); ++number)
-    if (!isOutside[number] && plan.values[number].bytes > 0)
-      numbers.push_back(int64_t(number));
-  // Behind those of the graph come buffers with a word for each element of a result.
-  const bool hasShort = profile.storage8 && profile.storage16;
-  bool fits = hasShort ? numbers.size() == types.size() : numbers.size() >= types.size();
-  if (fits)
-    numbers.resize(types.size());
-  for (size_t i = 0; fits && i < types.size(); ++i) {
-    int64_t bytes = numbers[i] < 0 ? 0 : plan.values[size_t(numbers[i])].bytes;
-    fits = bytes == getByteSize(types[i]) || bytes == getStoredBytes(types[i], profile) ||
-           (!hasShort && getWordScale(types[i], bytes) > 1);
-  }
-  if (!fits)
-    throw Error(path + ": the plan of entry '" + plan.entry +
-                "' does not make the values that its ir/graph.mlir does; compile it anew, from the "
-                "graph level, with this version");
-  return numbers;
 }
 
 std::set<std::pair<size_t, size_t>> tool::findCompletions(const Plan &plan) {

@@ -4,6 +4,7 @@
 #define WEIR_TOOLS_WEIR_OBSERVATION_H
 
 #include "Invocation.h"
+#include "LoopWalk.h"
 
 #include <memory>
 #include <set>
@@ -27,9 +28,10 @@ public:
   const Plan &getPlan() const { return *plan; }
   const Profile &getProfile() const { return *profile; }
 
-  /// Runs once; after each dispatch, passes each operand that it may have written to `observer`:
-  /// the dispatch, the operand and its bytes.
-  void run(const std::function<void(size_t, size_t, const Bytes &)> &observer);
+  /// Runs once; after each dispatch, in each trip of a loop, passes each operand that it may have
+  /// written to `observer`: the dispatch, the operand and its bytes. `walk`, of the same plan, goes
+  /// along.
+  void run(LoopWalk &walk, const std::function<void(size_t, size_t, const Bytes &)> &observer);
 
 private:
   const Artifact &artifact;
@@ -46,11 +48,6 @@ int64_t getWordScale(const TensorSpec &type, int64_t valueBytes);
 
 /// Returns the elements that lie in the lowest bytes of words.
 Bytes takeFromWords(const Bytes &words, int64_t scale);
-
-/// Returns, for each of an entry's results and then of the other values that its graph makes, its
-/// number in the plan; `types` are the graph's. Errors: `Error` where plan and graph differ.
-std::vector<int64_t> findValues(const Plan &plan, const std::vector<TensorSpec> &types,
-                                const Profile &profile, const std::string &path);
 
 /// Returns the dispatches and operands whose writes complete a value: its last part, also where it
 /// is computed again.

@@ -35,30 +35,25 @@ std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &e
   });
 }
 
-std::vector<ReferenceValues> tool::runGraphOn(const std::string &text, const std::string &entry,
-                                              const std::vector<std::vector<Tensor>> &inputs) {
-  return reportProblems([&] {
-    Reference written(text, entry, ReferencePrecision::AsWritten);
-    Reference wide(text, entry, ReferencePrecision::Float64);
-    std::vector<ReferenceValues> values;
-    for (const std::vector<Tensor> &given : inputs)
-      values.push_back({written.run(given), wide.run(given)});
-    return values;
+std::function<ReferenceValues(const std::vector<Tensor> &)>
+tool::makeReference(const std::string &text, const std::string &entry) {
+  return reportProblems([&]() -> std::function<ReferenceValues(const std::vector<Tensor> &)> {
+    auto written = std::make_shared<Reference>(text, entry, ReferencePrecision::AsWritten);
+    auto wide = std::make_shared<Reference>(text, entry, ReferencePrecision::Float64);
+    return [written, wide](const std::vector<Tensor> &inputs) -> ReferenceValues {
+      return {written->run(inputs), wide->run(inputs)};
+    };
   });
 }
 
-std::vector<TensorSpec> tool::getValueTypes(const std::string &text, const std::string &entry,
-                                            const Profile &profile) {
-  return reportProblems([&] { return getResultTypes(exposeValues(text, entry, profile), entry); });
+ExposedGraph tool::exposeGraph(const std::string &text, const std::string &entry,
+                               const Profile &profile) {
+  return reportProblems([&] { return exposeValues(text, entry, profile); });
 }
 
-ReferenceValues tool::runValues(const std::string &text, const std::string &entry,
-                                const Profile &profile, const std::vector<Tensor> &inputs) {
-  return reportProblems([&]() -> ReferenceValues {
-    std::string exposed = exposeValues(text, entry, profile);
-    return {runReference(exposed, entry, inputs, ReferencePrecision::AsWritten),
-            runReference(exposed, entry, inputs, ReferencePrecision::Float64)};
-  });
+std::vector<TensorSpec> tool::getFunctionTypes(const std::string &text,
+                                               const std::string &function) {
+  return getResultTypes(text, function);
 }
 
 std::string tool::disassemble(const Bytes &code) {

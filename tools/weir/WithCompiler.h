@@ -10,6 +10,9 @@
 
 #include "Tensors.h"
 #include "Verbs.h"
+#include "driver/Compiler/Exposed.h"
+
+#include <functional>
 
 namespace weir::tool {
 
@@ -30,21 +33,17 @@ struct ReferenceValues {
   std::vector<Tensor> wide;    ///< in f64
 };
 
-/// Runs an entry of a graph on the host, once for each of `inputs`. Errors: `Error`; `Problems` of
-/// the text.
-std::vector<ReferenceValues> runGraphOn(const std::string &text, const std::string &entry,
-                                        const std::vector<std::vector<Tensor>> &inputs);
+/// Returns a function that runs an entry of a graph on the host, for which it compiles it once.
+/// Errors of both: `Error`; `Problems` of the text.
+std::function<ReferenceValues(const std::vector<Tensor> &)> makeReference(const std::string &text,
+                                                                          const std::string &entry);
 
-/// Returns the types of an entry's results, followed by those of the values that its kernels for
-/// a profile compute (see `exposeValues`). Errors: `Error`; `Problems` of the text.
-std::vector<TensorSpec> getValueTypes(const std::string &text, const std::string &entry,
-                                      const Profile &profile);
+/// Returns the functions of an entry, with the values that their kernels for a profile make (see
+/// `exposeValues`). Errors: `Error`; `Problems` of the text.
+ExposedGraph exposeGraph(const std::string &text, const std::string &entry, const Profile &profile);
 
-/// Runs an entry of a graph on the host. Returns its results, followed by the values that its
-/// kernels for a profile compute (see `exposeValues`).
-/// Errors: `Error`; `Problems` of the text.
-ReferenceValues runValues(const std::string &text, const std::string &entry, const Profile &profile,
-                          const std::vector<Tensor> &inputs);
+/// Returns the types of a function's results. Errors: `Error`.
+std::vector<TensorSpec> getFunctionTypes(const std::string &text, const std::string &function);
 
 /// Returns the instructions of the kernels in an artifact's code for processors, as text.
 /// Errors: `Error`.

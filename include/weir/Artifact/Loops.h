@@ -9,9 +9,18 @@
 
 namespace weir {
 
+/// Bytes that hold a value at an edge of a loop.
+struct HeldValue {
+  size_t command = 0; ///< the edge is before this one
+  PlanView view;
+  int64_t value = 0;
+  bool isFlag = false; ///< whether the first byte decides if a trip follows
+};
+
 /// A plan without loops that runs as another one does for given numbers of trips.
 struct UnrolledPlan {
   Plan plan;
+  std::vector<HeldValue> held;    ///< what is carried, before each trip and behind the last
   std::vector<size_t> commands;   ///< of each command, the index in the plan that was unrolled
   std::vector<size_t> dispatches; ///< of each dispatch, its number there
 };

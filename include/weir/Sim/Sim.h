@@ -48,8 +48,8 @@ struct SimOptions {
   std::function<std::vector<std::pair<size_t, Tensor>>(int64_t)> getArguments = {};
   /// Called after each step with its results.
   std::function<void(int64_t, const std::vector<Tensor> &)> onEnd = {};
-  /// Called in the first step behind each dispatch, with each operand that it may have written:
-  /// the dispatch, the operand and its bytes.
+  /// Called in the first step behind each dispatch, in each trip of a loop, with each operand that
+  /// it may have written: the dispatch, the operand and its bytes.
   std::function<void(size_t, size_t, const Bytes &)> onWrite = {};
   /// Called now and then with the fraction done, from 0 to 1.
   std::function<void(double)> progress = {};

@@ -473,6 +473,55 @@ static const Edit loopEdits[] = {
      [](Artifact &, Plan &plan) { plan.commands[3].hazards[0] = {HazardKind::RAW, 2, 2, 1, 0}; }},
     {"slot_that_ends_in_the_loop", "slots", "live in wave",
      [](Artifact &, Plan &plan) { plan.slots[0].lastWave = 1; }},
+    {"two_slots_for_a_carried_value", "slots",
+     "slot \"t0\" is live in waves 0 to 1, inside and outside of loop 0, waves 1 to 2, but not in "
+     "all",
+     [](Artifact &, Plan &plan) {
+       plan.slots[0].lastWave = 1;
+       plan.slots.push_back({"e", 0, 256, 256, 2, 3});
+     }},
+    {"slots_at_the_edges_alone", "slots",
+     "bytes [0, 256) of the arena, which loop 0, waves 1 to 2, carries, are in no slot",
+     [](Artifact &, Plan &plan) {
+       plan.slots[0].lastWave = 0;
+       for (int64_t wave : {1, 2, 3})
+         plan.slots.push_back({"h", 0, 256, 256, wave, wave});
+     }},
+    {"wave_of_the_loop_behind_it", "waves",
+     "dispatch 3 (@add, sample.mlir:4:1) of wave 2 is outside of loop 0, which has waves 1 to 2",
+     [](Artifact &, Plan &plan) { plan.commands[6].wave = 2; }},
+    {"loop_of_no_commands", "ranges", "loop 0 makes 3 trips of commands [6, 6) of 7",
+     [](Artifact &, Plan &plan) { plan.loops[0].first = 6; }},
+    {"loop_from_before_the_plan", "ranges", "loop 0 makes 3 trips of commands [-1, 6) of 7",
+     [](Artifact &, Plan &plan) { plan.loops[0].first = -1; }},
+    {"loop_to_behind_the_plan", "ranges", "loop 0 makes 3 trips of commands [2, 8) of 7",
+     [](Artifact &, Plan &plan) { plan.loops[0].end = 8; }},
+    {"loop_without_trips", "ranges", "loop 0 makes 0 trips of commands [2, 6) of 7",
+     [](Artifact &, Plan &plan) { plan.loops[0].trips = 0; }},
+    {"loops_that_cross", "ranges", "loop 1 is neither inside of loop 0 nor behind it",
+     [](Artifact &, Plan &plan) { plan.loops.push_back({4, 7, 2}); }},
+    {"loop_twice", "ranges", "loop 1 is neither inside of loop 0 nor behind it",
+     [](Artifact &, Plan &plan) { plan.loops.push_back({2, 6, 2}); }},
+    {"inner_loop_first", "ranges", "loop 1 is neither inside of loop 0 nor behind it",
+     [](Artifact &, Plan &plan) { plan.loops.insert(plan.loops.begin(), {2, 4, 2}); }},
+    {"carried_in_no_allocation", "ranges", "a carried value of loop 0 is in allocation 9 of 5",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].view.allocation = 9; }},
+    {"carried_beyond_the_arena", "ranges", "a carried value of loop 0 has 256 bytes at 512",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].view.offset = 512; }},
+    {"carries_no_value", "ranges", "a carried value of loop 0 of 256 bytes is value 8, which has",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].after = 8; }},
+    {"carries_before_all_values", "ranges", "of loop 0 of 256 bytes is value -1, which has",
+     [](Artifact &, Plan &plan) { plan.loops[0].carried[0].init = -1; }},
+    {"flag_in_no_allocation", "ranges", "the flag of loop 0 is in allocation 9 of 5",
+     [](Artifact &, Plan &plan) { plan.loops[0].flag = PlanView{9, 0, 1}; }},
+    {"flag_that_is_not_carried", "ranges", "is not the first byte of a carried value",
+     [](Artifact &, Plan &plan) { plan.loops[0].flag = PlanView{4, 256, 1}; }},
+    {"flag_of_two_bytes", "ranges", "is not the first byte of a carried value",
+     [](Artifact &, Plan &plan) { plan.loops[0].flag = PlanView{4, 0, 2}; }},
+    {"loops_of_two_queues", "ranges", "command 3 is of another queue, in a plan with loops",
+     [](Artifact &, Plan &plan) { plan.commands[3].queue = 1; }},
+    {"loops_with_parts", "ranges", "a plan with loops has parts of results",
+     [](Artifact &, Plan &plan) { plan.parts.push_back({"p", 0, 0, 4, 3}); }},
     {"slot_over_the_carried_one", "slots", "share bytes",
      [](Artifact &, Plan &plan) {
        plan.slots[1].offset = 0;
