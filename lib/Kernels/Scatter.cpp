@@ -3,7 +3,8 @@
 // A scatter is a reduction of select(name == row, update, neutral) over all updates, for each row.
 // One processor need not compare: an invocation owns elements at the same places of all rows, and
 // takes the updates in their order, each to the row that it names. So an element has one writer,
-// which combines in the order of the reduction, and an element that no update names keeps its bytes.
+// which combines in the order of the reduction, and an element that no update names keeps its
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,8 +81,7 @@ LogicalResult weir::checkScatter(schedule::KernelOp kernel, linalg::GenericOp op
 
 /// Chooses who owns which elements of a row.
 void ScatterEmitter::layOut() {
-  AffineMap names =
-      getAccessMap(reduction, &reduction->getOpOperand(scatter.name.getArgNumber()));
+  AffineMap names = getAccessMap(reduction, &reduction->getOpOperand(scatter.name.getArgNumber()));
   llvm::SmallDenseSet<int64_t> named; // dimensions that names vary with
   for (auto [loop, dim] : llvm::enumerate(domain.getDims(reduction)))
     if (names.isFunctionOfDim(loop))
@@ -134,8 +134,8 @@ void ScatterEmitter::combineAt(ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> t
                                AffineExpr update) {
   SmallVector<AffineExpr> whole(to);
   whole.resize(domain.getSizes().size(), emitter.constant(0));
-  SmallVector<AffineExpr> at = emitter.apply(reduction.getIndexingMapsArray().back(),
-                                             emitter.getLoops(reduction, whole));
+  SmallVector<AffineExpr> at =
+      emitter.apply(reduction.getIndexingMapsArray().back(), emitter.getLoops(reduction, whole));
   Value value = evaluate(scatter.update, from, update);
   Value before = emitter.loadStored(0, at);
   emitter.match(before, value);
@@ -174,8 +174,8 @@ void ScatterEmitter::takeUpdate(AffineExpr outerPlace, AffineExpr innerPlace, Va
     if (rests.empty())
       return {};
     Value last = emitter.indexConstant(blocks - 1);
-    Value isLast = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::eq, block,
-                                         last);
+    Value isLast =
+        arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::eq, block, last);
     emitter.guard(isLast, {}, [&]() -> SmallVector<Value> {
       for (const Rest &rest : rests)
         emitRest(emitter, rest, combineColumn);
