@@ -226,4 +226,3 @@ Replay::Witness Replay::judgePermissions() {
   }
   return std::nullopt;
 }
-
