@@ -376,8 +376,8 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
       }
   }
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
-  // Those of long columns of floats are more, since a sum that takes all rows of a part one after
-  // the other would lose digits.
+  // Long columns of floats have more parts, since a sum that takes all rows of one, one after the
+  // other, would lose digits.
   constexpr int64_t maxRows = 4096;
   std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
   if (combiners && llvm::any_of(*combiners, [](const Combiner &combiner) {

@@ -148,7 +148,7 @@ func.func @f(%x: {tensor(shapes[0])} {{weir.name = "x"}}, %w: {tensor(shapes[1])
 
 
 def test_blocks_keep_bits(weir):
-    """What shares a contraction's kernel decides the parts of its copy, not its blocks."""
+    """Other ops of a contraction's kernel decide the parts of its copy, not its blocks."""
     members = [("nt", 4997), ("nt", 4999), ("nt", 5001)]
     isa, outputs = list_isas()[-1], []
     for name, attributes in (("whole", ""), ("apart", "weir.no_fuse")):

@@ -297,7 +297,7 @@ func.func @f(%init: {whole} {{weir.name = "init"}}, %i: {indices} {{weir.name = 
 
 
 def test_updates_in_a_loop(weir):
-    """What a loop carries is updated in place, trip after trip."""
+    """Values that a loop carries are updated in place, trip after trip."""
     scatter, (indices, values, whole) = make_scatter((3000,), (500,), (), init="%h")
     text = f"""
 func.func @f(%init: {whole} {{weir.name = "init"}}, %i: {indices} {{weir.name = "i"}}, %u: {values} {{weir.name = "u"}})

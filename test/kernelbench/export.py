@@ -131,7 +131,7 @@ def evaluate(model, inputs, exported, kind, given_cotangents=None):
     given = {name: value.to(kind, copy=True) if value.is_floating_point() else value for name, value in inputs.items()}
     with computed_in(model, kind, states) as values:
         wanted = {name: value.requires_grad_() for name, value in (given | values).items() if value.is_floating_point()}
-        # What the module writes to is no leaf.
+        # Copies, since a module may not write to a leaf.
         outputs = model(**{name: value.clone() for name, value in given.items()})
         leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
         written = dict(model.named_buffers())

@@ -12,6 +12,7 @@ X, Y = torch.randint(0, 256, (2, 4, 6), dtype=torch.uint8, generator=torch.Gener
 
 FUNCTIONS = {
     "arithmetic": lambda x, y: (x + y, x - y, x * y, -x, ~x, x << 1, x >> 1, x + 300, x.int() + y),
+    "values that wrapped": lambda x, y: ((x + y).float(), x * y > 100, (x - y) >> 1, (-x).long()),
     "quotients": lambda x, y: (x // (y | 1), x % (y | 1), x / (y | 1), x ^ 3, x**2, x.long() ** 3, x**2.0),
     "floats": lambda x, y: (x.float() / 255, x * 1.5, x.half(), (x.float() * 0.7).to(torch.uint8)),
     "comparisons": lambda x, y: (x > y, x >= 128, x <= y, (x == y).sum(), torch.where(x > y, x, y), x.bool()),

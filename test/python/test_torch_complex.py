@@ -41,6 +41,13 @@ def measure_spectrum(x, y):
     return spectrum.abs(), torch.istft(spectrum, n_fft=8, hop_length=4, window=window)
 
 
+def insert(z, x):
+    z = z.clone()
+    z[:, 1:] = x[:, 1:]
+    z[:, 0] = x[:, 0]
+    return z
+
+
 FUNCTIONS = {
     "products": lambda z, w: z * w * (1 - 2j) * 3 * Z,
     "sums": lambda z, w: z - 2 * w + z.real - (1 - 2j) + 1,
@@ -53,6 +60,8 @@ FUNCTIONS = {
     "matrices": lambda z, w: z @ w.transpose(-1, -2),
     "places": lambda z, w: torch.cat([z[:, 1:].flip(-1), w[:, :1].roll(1, -1)], 1).permute(1, 0, 2).sum(-1),
     "choice": lambda z, w: torch.where(z.real > 0, z, w).mean(-1),
+    "real and complex": lambda z, w: torch.cat([z, w.real], -1).mean(-1),
+    "real into complex": lambda z, w: insert(z * w, w.real),
     "conversion": lambda z, w: z.real.to(torch.complex64) * w,
     "fft": lambda z, w: fft.fft(z),
     "inverse of two dimensions": lambda z, w: fft.ifft2(z, norm="ortho"),
@@ -108,6 +117,13 @@ def test_functions(name):
 ], ids=["rotary", "modes", "spectrum", "angle", "rfft", "irfft", "irfft odd", "irfft2", "convolution"])
 def test_real_results(function):
     compare(function, X, Y)
+
+
+def test_a_choice_between_real_and_complex():  # of which PyTorch has no gradient
+    def choose(x, y):
+        return real(torch.where(x > 0, torch.complex(x, y), y))
+
+    torch.testing.assert_close(weir.compile(choose, (X, Y), device="cpu")(X, Y), choose(X, Y))
 
 
 @pytest.mark.parametrize("length", [1, 30, 37, 74])

@@ -23,7 +23,7 @@ struct Segment {
   int64_t first = 0;             ///< its commands begin here
 };
 
-/// What the values of a plan are, by the graph that the plan was compiled from.
+/// Values of a plan, by the graph that the plan was compiled from.
 class GraphValues {
 public:
   /// Forms the kernels of an entry again. Errors: `Error` when the artifact holds no graph, or its

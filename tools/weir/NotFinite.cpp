@@ -199,7 +199,7 @@ void FlawTracker::beginTrip(size_t number, int64_t CarriedValue::*from) {
   std::vector<Flaws> begun;
   for (const CarriedValue &carried : loop.carried)
     begun.push_back(values[size_t(carried.*from)]);
-  // What the trip before made is made again.
+  // This trip makes again the values of the one before.
   for (int64_t i = loop.first; i < loop.end; ++i)
     if (const Command &command = plan.commands[size_t(i)];
         command.kind == Command::Kind::Dispatch) {

@@ -18,7 +18,7 @@ std::string findNotFinite(const EntrySpec &entry, const std::vector<Tensor> &res
 /// memory: of those inside of a kernel, it knows what becomes of them.
 class FlawTracker {
 public:
-  /// What it is given must outlive it.
+  /// Keeps references to all arguments.
   FlawTracker(const Artifact &artifact, const EntrySpec &entry, const Observation &observation,
               const std::vector<Tensor> &inputs, const GraphValues &graph, const LoopWalk &walk);
 

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from weir.torch.decompositions import get_table
 from weir.torch.operators import stop_gradient
-from weir.torch.places import refuse
+from weir.torch.places import emit, refuse
 from weir.transforms import LARGEST, factor
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -81,6 +81,8 @@ def _replace(node: Node, pairs: dict[Node, Pair]) -> bool:
                       for part in range(2)))
     else:
         made = _inline(node, _RULES[node.target], *operands[0], **operands[1])
+    if isinstance(made, Pair) != _is_complex(node):
+        return False
     if isinstance(made, Pair):
         pairs[node] = made
     elif made is not None:
@@ -93,6 +95,8 @@ def _take_part(operands: object, part: int) -> object:
         return operands[part]
     if isinstance(operands, (list, tuple)):
         return type(operands)(_take_part(each, part) for each in operands)
+    if isinstance(operands, torch.dtype) and operands.is_complex:
+        return operands.to_real()
     if isinstance(operands, dict):
         return {key: _take_part(each, part) for key, each in operands.items()}
     return operands
@@ -110,17 +114,13 @@ def _inline(node: Node, function: Callable, *operands: object, **options: object
         made = function(*operands, **options)
         return list(made) if isinstance(made, Pair) else made  # torch.fx would write the pair into the graph
 
-    mode = nodes[0].meta["val"].fake_mode
-    with mode:
+    with nodes[0].meta["val"].fake_mode:
         traced = make_fx(call, decomposition_table=get_table())(*(operand.meta["val"] for operand in nodes))
-    meta = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta")}
     copied = dict(zip((each for each in traced.graph.nodes if each.op == "placeholder"), nodes, strict=True))
     for each in traced.graph.nodes:
         if each.op == "call_function":
-            made = copied[each] = node.graph.node_copy(each, copied.__getitem__)
-            given, named = torch.fx.node.map_arg((made.args, made.kwargs), lambda operand: operand.meta["val"])
-            with mode:
-                made.meta = meta | {"val": made.target(*given, **named)}
+            arguments, named = torch.fx.node.map_arg((each.args, each.kwargs), copied.__getitem__)
+            copied[each] = emit(node, each.target, *arguments, **named)
         elif each.op == "output":
             made = torch.fx.node.map_arg(each.args[0], copied.__getitem__)
             return Pair(*made) if isinstance(made, list) else made
@@ -141,6 +141,19 @@ def _add(a: Pair | torch.Tensor, b: Pair | torch.Tensor | complex | float, *, al
 
 def _subtract(a: Pair | torch.Tensor, b: Pair | torch.Tensor | complex | float, *, alpha: float = 1) -> Pair:
     return _add(a, b, alpha=-alpha)
+
+
+def _on_parts(function: Callable[..., torch.Tensor]) -> Callable[..., Pair]:
+    """Returns a function of two tensors, and of what moves no element, that does the same with both parts."""
+    return lambda a, b, *more: Pair(*(function(one, other, *more) for one, other in zip(_widen(a), _widen(b))))
+
+
+def _concatenate(values: Sequence[Pair | torch.Tensor], dim: int = 0) -> Pair:
+    return Pair(*(torch.cat(parts, dim) for parts in zip(*map(_widen, values))))
+
+
+def _choose(condition: torch.Tensor, a: Pair | torch.Tensor, b: Pair | torch.Tensor) -> Pair:
+    return _on_parts(lambda one, other: torch.where(condition, one, other))(a, b)
 
 
 def _multiply(a: Pair | torch.Tensor, b: Pair | torch.Tensor | complex | float,
@@ -325,6 +338,11 @@ _RULES: dict[torch._ops.OpOverload, Callable] = {
     aten.view_as_real.default: _view_as_real,
     aten.real.default: lambda z: z.real,
     aten.imag.default: lambda z: z.imag,
+    aten.cat.default: _concatenate,
+    aten.where.self: _choose,
+    aten.copy.default: _on_parts(aten.copy.default),
+    aten.select_scatter.default: _on_parts(aten.select_scatter.default),
+    aten.slice_scatter.default: _on_parts(aten.slice_scatter.default),
     aten.constant_pad_nd.default: _pad,
     aten._to_copy.default: _convert,
     prims.convert_element_type.default: lambda z, dtype: _convert(z, dtype=dtype),
@@ -332,12 +350,10 @@ _RULES: dict[torch._ops.OpOverload, Callable] = {
     aten._fft_r2c.default: _transform_real,
     aten._fft_c2r.default: _transform_to_real,
 }
-# Operators that do the same with both parts.
+# Operators on one tensor, and on integers that choose elements, that do the same with both parts.
 _LINEAR = {
     aten.alias.default,
-    aten.cat.default,
     aten.clone.default,
-    aten.copy.default,
     aten.detach.default,
     aten.diagonal.default,
     aten.expand.default,
@@ -351,9 +367,7 @@ _LINEAR = {
     aten.resolve_conj.default,
     aten.roll.default,
     aten.select.int,
-    aten.select_scatter.default,
     aten.slice.Tensor,
-    aten.slice_scatter.default,
     aten.squeeze.dim,
     aten.squeeze.dims,
     aten.sum.default,
@@ -361,7 +375,6 @@ _LINEAR = {
     aten.transpose.int,
     aten.unsqueeze.default,
     aten.view.default,
-    aten.where.self,
     aten.zeros_like.default,
     aten._unsafe_view.default,
 }

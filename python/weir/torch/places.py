@@ -1,8 +1,10 @@
-"""Finds the line of the user's source that an operator comes from, for locations and refusals."""
+"""Finds the line of the user's source that an operator comes from, for locations and refusals, and keeps it for others
+that replace the operator."""
 
 import linecache
 import pathlib
 import re
+from collections.abc import Callable
 
 import torch
 from torch.fx import Node
@@ -39,3 +41,14 @@ def find_line(node: Node) -> str:
         return "at no known place"
     file, line = place
     return f"{file}:{line}: {linecache.getline(file, line).strip()}"
+
+
+def emit(node: Node, target: Callable, *arguments: object, **options: object) -> Node:
+    """Emits an operator where the graph inserts, which counts as made by the line that made `node`."""
+    made = node.graph.call_function(target, arguments, options)
+    given, named = torch.fx.node.map_arg((arguments, options), lambda operand: operand.meta["val"])
+    tensors = [part for part in torch.utils._pytree.tree_leaves(node.meta["val"]) if isinstance(part, torch.Tensor)]
+    made.meta = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta")}
+    with tensors[0].fake_mode:
+        made.meta["val"] = target(*given, **named)
+    return made

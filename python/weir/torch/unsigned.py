@@ -7,7 +7,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from weir.torch.places import refuse
+from weir.torch.places import emit, refuse
 
 aten = torch.ops.aten
 BYTE, WIDE = torch.uint8, torch.int32
@@ -22,13 +22,13 @@ def widen_bytes(program: ExportedProgram) -> None:
     for node in list(graph.nodes):
         if node.op == "placeholder" and _has_bytes(node):
             with graph.inserting_after(node):
-                wide[node] = _call(node, aten._to_copy.default, node, dtype=WIDE)
+                wide[node] = emit(node, aten._to_copy.default, node, dtype=WIDE)
         elif node.op == "call_function" and (_has_bytes(node) or any(operand in wide for operand in node.all_input_nodes)):
             with graph.inserting_before(node):
                 _widen(node, wide)
         elif node.op == "output":
             with graph.inserting_before(node):
-                node.args = torch.fx.node.map_arg(node.args, lambda value: _call(
+                node.args = torch.fx.node.map_arg(node.args, lambda value: emit(
                     value, aten._to_copy.default, wide[value], dtype=BYTE) if _has_bytes(value) else wide.get(value, value))
     graph.eliminate_dead_code()
     program.graph_module.recompile()
@@ -50,26 +50,15 @@ def _widen(node: Node, wide: dict[Node, Node]) -> None:
     try:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             raise TypeError("it has no form on integers")
-        made = _call(node, node.target, *arguments, **options)
+        made = emit(node, node.target, *arguments, **options)
     except Exception:  # PyTorch's own, of many kinds
         refuse("operators without a form on torch.uint8", [node])
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor):
         wide[node] = made
     elif value.dtype == BYTE:
-        wide[node] = _call(node, aten.bitwise_and.Scalar, made, 255)
+        wide[node] = emit(node, aten.bitwise_and.Scalar, made, 255)
     else:
         if made.meta["val"].dtype != value.dtype:
-            made = _call(node, aten._to_copy.default, made, dtype=value.dtype)
+            made = emit(node, aten._to_copy.default, made, dtype=value.dtype)
         node.replace_all_uses_with(made)
-
-
-def _call(node: Node, target: object, *arguments: object, **options: object) -> Node:
-    """Emits an operator in the place of a node."""
-    made = node.graph.call_function(target, arguments, options)
-    given, named = torch.fx.node.map_arg((arguments, options), lambda operand: operand.meta["val"])
-    tensors = [part for part in torch.utils._pytree.tree_leaves(node.meta["val"]) if isinstance(part, torch.Tensor)]
-    with tensors[0].fake_mode:
-        made.meta = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta")}
-        made.meta["val"] = target(*given, **named)
-    return made
