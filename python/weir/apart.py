@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import pickle
+import select
 import signal
 import sys
 import warnings
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 PR_SET_PDEATHSIG = 1  # of prctl: the signal that a process gets when its parent ends
+PATIENCE = 20.0  # seconds in which a process that works uses the processor
 
 
 class EndedError(Exception):
@@ -23,6 +25,8 @@ def call_apart(function: Callable[[], Any], passed_on: type[Exception]) -> Any:
 
     The function works on values in host memory alone: it must not use a device, or another process. What it changes in
     this process' objects is lost.
+    A fork lacks the other threads. If one of them had a lock that the function needs, the fork waits for ever: it is
+    ended, and the function runs in this process.
     Errors: EndedError; exceptions of the type `passed_on` that the function raises. After any other one it runs again in
             this process, to raise that here.
     """
@@ -45,7 +49,10 @@ def call_apart(function: Callable[[], Any], passed_on: type[Exception]) -> Any:
     os.close(writer)
     try:
         with open(reader, "rb") as file:
-            data = file.read()
+            is_stuck = not _wait_for_data(reader, child)
+            data = b"" if is_stuck else file.read()
+        if is_stuck:
+            os.kill(child, signal.SIGKILL)
         is_done, value = pickle.loads(data) if data else (False, None)
     except BaseException:
         os.kill(child, signal.SIGKILL)
@@ -56,9 +63,28 @@ def call_apart(function: Callable[[], Any], passed_on: type[Exception]) -> Any:
         return value
     if isinstance(value, passed_on):
         raise value
-    if os.WIFSIGNALED(status):
+    if os.WIFSIGNALED(status) and not is_stuck:
         raise EndedError(f"ended by {signal.Signals(os.WTERMSIG(status)).name}")
     return function()
+
+
+def _wait_for_data(reader: int, child: int) -> bool:
+    """Returns whether a child has sent something or ended; false if it has used no processor for a while."""
+    used = None
+    while not select.select([reader], [], [], PATIENCE)[0]:
+        before, used = used, _read_processor_time(child)
+        if used == before:
+            return False
+    return True
+
+
+def _read_processor_time(process: int) -> list[str]:
+    """Returns the clock ticks that a process has used, in its code and in the system's; nothing if it is gone."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[11:13]  # utime and stime, proc(5)
+    except OSError:
+        return []
 
 
 def _work(function: Callable[[], Any], passed_on: type[Exception], reader: int, writer: int) -> None:

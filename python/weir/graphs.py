@@ -235,11 +235,12 @@ class LoweringError(Exception):
 def run_passes(text: str, pipeline: str, *options: str) -> str:
     """Returns the text of a module after torch-mlir's passes, with locations, in the form that any context reads.
 
-    They run in a process of their own: some inputs end it. Errors: LoweringError.
+    They run in a process of their own: some inputs end it. It has one thread, as the module has one function.
+    Errors: LoweringError.
     """
     tool = pathlib.Path(ir.__file__).parent / "_mlir_libs/torch-mlir-opt"
     done = subprocess.run([tool, f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo",
-                           "--mlir-print-op-generic", *options],
+                           "--mlir-print-op-generic", "--mlir-disable-threading", *options],
                           input=text, capture_output=True, text=True)
     if done.returncode:
         errors = re.findall(r"\berror: (.*)", done.stderr)

@@ -87,6 +87,26 @@ def test_a_process_that_is_ended(children):
     check_gone(children)
 
 
+def test_a_process_that_waits_for_ever_is_replaced(children, monkeypatch):
+    """As one does that needs a lock of a thread that it has not."""
+    monkeypatch.setattr("weir.apart.PATIENCE", 0.3)
+    parent = os.getpid()
+    assert call_apart(lambda: os.getpid() if os.getpid() == parent else signal.pause(), Known) == parent
+    check_gone(children)
+
+
+def test_a_process_that_works_for_long_is_waited_for(monkeypatch):
+    monkeypatch.setattr("weir.apart.PATIENCE", 0.3)
+
+    def work():
+        begin = time.process_time()
+        while time.process_time() < begin + 1.5:
+            pass
+        return os.getpid()
+
+    assert call_apart(work, Known) != os.getpid()
+
+
 def test_processes_whose_end_is_ignored():
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
