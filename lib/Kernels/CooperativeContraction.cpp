@@ -169,7 +169,7 @@ Value CooperativeContraction::loadMatrix(bool isOfRows, int64_t product, AffineE
     sizes = {shape.rows, shape.products};
   auto type = gpu::MMAMatrixType::get(sizes, elementType, isOfRows ? "AOp" : "BOp");
   Value at = emitter.expand(element + product * side.getStride());
-  return gpu::SubgroupMmaLoadMatrixOp::create(b, emitter.loc, type, side.memory, at,
+  return gpu::SubgroupMmaLoadMatrixOp::create(b, emitter.loc, type, side.stages.front(), at,
                                               b.getIndexAttr(side.getStride()),
                                               isOfRows ? b.getUnitAttr() : UnitAttr());
 }
@@ -285,8 +285,8 @@ void CooperativeContraction::run(EmittedKernel &launch) {
   emitter.getFunction().setKnownBlockSizeAttr(
       emitter.builder().getDenseI32ArrayAttr({int32_t(getThreads()), 1, 1}));
   for (SlabSide *side : {&ofRows, &ofColumns})
-    side->memory =
-        allocateShared(emitter, elementType, getSlabElements(side->elements, side->slab));
+    side->stages = {
+        allocateShared(emitter, elementType, getSlabElements(side->elements, side->slab))};
   blocks = allocateShared(emitter, sumType, tile.getSubgroups() * getBlockElements());
   emitWorkgroups(emitter, countSlabTiles(sides, ofRows, ofColumns), launch,
                  [&](Value group) { emitTile(group); });

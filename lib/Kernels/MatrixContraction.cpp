@@ -30,6 +30,8 @@
 
 #include "MatrixContraction.h"
 
+#include "Slabs.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -283,10 +285,11 @@ void MatrixContraction::store(ArrayRef<Value> loaded, AffineExpr firstProduct, i
     }
 }
 
-/// Begins to copy the invocation's shares of a slab, as far as factors are copied: one group.
-void MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
+/// Begins to copy the invocation's shares of a slab, as far as factors are copied: one group, which
+/// is returned, or null.
+Value MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
   if (!ofRows.isCopied && !ofColumns.isCopied)
-    return;
+    return {};
   SmallVector<Value> copies;
   for (const Side *side : {&ofRows, &ofColumns})
     for (const Side::Share &share : side->shares)
@@ -294,10 +297,8 @@ void MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
         copies.push_back(emitter.copyRun(
             side->factor->get(), getShareIndices(*side, share, firstProduct, tile.slab),
             runElements, side->slabs[slab], emitter.expand(share.place)));
-  Value closed = nvgpu::DeviceAsyncCreateGroupOp::create(
+  return nvgpu::DeviceAsyncCreateGroupOp::create(
       emitter.builder(), emitter.loc, nvgpu::DeviceAsyncTokenType::get(emitter.context), copies);
-  if (!group)
-    group = closed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -395,24 +396,6 @@ MatrixContraction::Sums MatrixContraction::addPartialSlab(int64_t count, ValueRa
   });
 }
 
-/// Adds a slab, for which at most `groupsLeft` groups of copies may be on their way. Meanwhile the
-/// slab from product `next` on, if any, is brought to the place of the one before.
-MatrixContraction::Sums MatrixContraction::addSlab(unsigned slab, int64_t groupsLeft,
-                                                   AffineExpr next, ValueRange sums) {
-  if (group)
-    nvgpu::DeviceAsyncWaitOp::create(emitter.builder(), emitter.loc, group,
-                                     emitter.builder().getI32IntegerAttr(int32_t(groupsLeft)));
-  barrier();
-  if (!next)
-    return addProducts(slab, tile.slab, sums);
-  unsigned free = (slab + stages - 1) % stages;
-  copy(next, free);
-  SmallVector<Value> loaded = load(next, tile.slab, /*withCopied=*/false);
-  Sums added = addProducts(slab, tile.slab, sums);
-  store(loaded, next, tile.slab, free, /*withCopied=*/false);
-  return added;
-}
-
 /// Computes the subgroup's sums.
 MatrixContraction::Sums MatrixContraction::sumProducts() {
   OpBuilder &b = emitter.builder();
@@ -422,28 +405,21 @@ MatrixContraction::Sums MatrixContraction::sumProducts() {
   int64_t slabs = products / tile.slab, early = products % tile.slab;
   if (early)
     sums = addPartialSlab(early, sums);
-  auto getFirst = [&](int64_t slab) { return emitter.constant(early + slab * tile.slab); };
-  const int64_t ahead = stages - 1; // slabs on their way
-  for (int64_t slab = 0; slab < ahead; ++slab) {
-    copy(getFirst(slab), slab);
-    store(load(getFirst(slab), tile.slab, /*withCopied=*/false), getFirst(slab), tile.slab, slab,
-          /*withCopied=*/false);
-  }
-  // In each round every stage is added up once.
-  int64_t rounds = (slabs - ahead) / stages;
-  sums = emitter.loop(rounds, sums, [&](Value trip, ValueRange running) {
-    AffineExpr first = emitter.setCoordinate(roundCoordinate, trip) * (stages * tile.slab) + early;
-    Sums added(running);
-    for (int64_t slab = 0; slab < stages; ++slab)
-      added = addSlab(slab, ahead - 1, first + (slab + ahead) * tile.slab, added);
-    return added;
-  });
-  for (int64_t slab = rounds * stages; slab < slabs; ++slab) {
-    bool isLast = slab + ahead >= slabs;
-    sums = addSlab(slab % stages, std::min(ahead, slabs - slab) - 1,
-                   isLast ? AffineExpr() : getFirst(slab + ahead), sums);
-  }
-  return sums;
+  StageWalk walk;
+  walk.stages = stages;
+  walk.first = early;
+  walk.slabs = slabs;
+  walk.slab = tile.slab;
+  walk.roundCoordinate = roundCoordinate;
+  walk.copy = [&](AffineExpr first, unsigned stage) { return copy(first, stage); };
+  walk.load = [&](AffineExpr first) { return load(first, tile.slab, /*withCopied=*/false); };
+  walk.store = [&](ArrayRef<Value> loaded, AffineExpr first, unsigned stage) {
+    store(loaded, first, tile.slab, stage, /*withCopied=*/false);
+  };
+  walk.add = [&](unsigned stage, ValueRange running) {
+    return addProducts(stage, tile.slab, running);
+  };
+  return walkStages(emitter, walk, sums);
 }
 
 //===----------------------------------------------------------------------===//
@@ -520,7 +496,6 @@ void MatrixContraction::emitTile(Value number) {
   chooseStages();
   for (Side *side : {&ofRows, &ofColumns})
     allocate(*side);
-  group = {};
 
   SmallVector<Value> sums = tile.isGroup ? sumGroupProducts() : sumProducts();
   bool arePairs = ofColumns.all % 2 == 0, isPartial = ofColumns.all % ofColumns.elements != 0;

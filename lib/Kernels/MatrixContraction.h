@@ -85,7 +85,6 @@ private:
   llvm::SmallVector<mlir::AffineExpr> rest;
   mlir::AffineExpr thread, lane, subgroupRow, subgroupColumn;
   int64_t stages = 2;    ///< slabs of a factor in workgroup memory
-  mlir::Value group;     ///< of copies, the first
   mlir::Value mbarriers; ///< of the stages, where boxes are copied
 
   int64_t countRowBlocks() const { return tile.rows / mmaRows; }
@@ -126,9 +125,8 @@ private:
                                       bool withCopied);
   void store(llvm::ArrayRef<mlir::Value> loaded, mlir::AffineExpr firstProduct, int64_t count,
              unsigned slab, bool withCopied);
-  void copy(mlir::AffineExpr firstProduct, unsigned slab);
+  mlir::Value copy(mlir::AffineExpr firstProduct, unsigned slab);
   Sums addPartialSlab(int64_t count, mlir::ValueRange sums);
-  Sums addSlab(unsigned slab, int64_t groupsLeft, mlir::AffineExpr next, mlir::ValueRange sums);
   mlir::VectorType getFragmentType(int64_t registers) const;
   mlir::Value takeWords(const Side &side, unsigned slab, mlir::AffineExpr element, int64_t product);
   mlir::Value takeFragment(const Side &side, unsigned slab, mlir::AffineExpr element,

@@ -190,9 +190,12 @@ Value PointEmitter::copyRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t 
   survey.buffers[buffer].read = true;
   survey.buffers[buffer].scalarAccess = true;
   Value place = expand(*getRun(tensor, indices, count));
+  constexpr int64_t bytesPastL1 = 16; // shorter copies go through L1
+  const bool isPastL1 = count * getElementType(tensor).getIntOrFloatBitWidth() / 8 == bytesPastL1;
   return nvgpu::DeviceAsyncCopyOp::create(
       builder(), loc, nvgpu::DeviceAsyncTokenType::get(context), memory, at, buffers[buffer], place,
-      builder().getIndexAttr(count), /*srcElements=*/Value(), /*bypassL1=*/builder().getUnitAttr());
+      builder().getIndexAttr(count), /*srcElements=*/Value(),
+      /*bypassL1=*/isPastL1 ? builder().getUnitAttr() : UnitAttr());
 }
 
 void PointEmitter::copyTile(Value tensor, ValueRange at, ArrayRef<int64_t> box, Value slab,

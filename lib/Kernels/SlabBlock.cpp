@@ -149,8 +149,8 @@ SlabBlock::SlabBlock(PointEmitter &emitter, const SlabBlockTile &tile, Point get
         ofNumbers = allocateShared(emitter, type, getSlabElements(tile.getNumbers(), tile.slab));
   for (const Blocks::Inner &inner : blocks.inner) {
     sides.push_back({makeSide(inner, /*isOfRows=*/true), makeSide(inner, /*isOfRows=*/false)});
-    sides.back().ofRows.memory = ofRows;
-    sides.back().ofNumbers.memory = ofNumbers;
+    sides.back().ofRows.stages = {ofRows};
+    sides.back().ofNumbers.stages = {ofNumbers};
   }
 }
 
@@ -217,7 +217,7 @@ void SlabBlock::sum(const Block &block) {
     Type type = emitter.getElementType(linalg::GenericOp(inner.op).getResult(0));
     Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(type));
     SmallVector<Value> start(tile.rows * tile.numbers, zero);
-    sums.push_back(scores.addSlabs(&side.ofRows, side.ofRows.memory, side.ofNumbers,
+    sums.push_back(scores.addSlabs(&side.ofRows, side.ofRows.stages.front(), side.ofNumbers,
                                    emitter.constant(0), getProduct(getInnerSizes(inner.op)),
                                    slabOfBlockCoordinate, productOfSlabCoordinate, start));
     if (!waits(i))
@@ -264,8 +264,8 @@ public:
                                        {},
                                        {}} {
     Type type = emitter.getElementType(op->getResult(0));
-    ofColumns.memory =
-        allocateShared(emitter, type, getSlabElements(ofColumns.elements, tile.slab));
+    ofColumns.stages = {
+        allocateShared(emitter, type, getSlabElements(ofColumns.elements, tile.slab))};
     block.memory =
         allocateShared(emitter, type, getSlabElements(tile.getTileRows(), tile.getNumbers()));
     if (blocks.isOneWalk())

@@ -9,6 +9,9 @@
 //   load 0
 //   for each slab:   store, barrier, load the next, add products, barrier
 //
+// Where the GPU copies asynchronously, elements of operands are copied to one of two or more slabs
+// while another one is added up, as in MatrixContraction.cpp.
+//
 // A slab that is not whole comes first. So products are added in order, one by one, each by an
 // fma, and the bits are those of any other tile.
 //
@@ -118,6 +121,7 @@ public:
       : emitter(emitter), tile(tile), sides(tile.sides),
         op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
         products(getProduct(emitter.domain.getColumnSizes())),
+        type(emitter.getElementType(op->getResult(0))),
         ofRows(makeSlabSide(emitter, sides, /*isOfRows=*/true, place.rest)),
         ofColumns(makeSlabSide(emitter, sides, /*isOfRows=*/false, place.rest)),
         sums{emitter,
@@ -144,14 +148,40 @@ private:
   linalg::GenericOp op;
   ArrayRef<int64_t> sizes;
   int64_t products;
+  Type type; ///< of the sums
   SlabPlace place;
   SlabSide ofRows, ofColumns;
   SlabSums sums;
   AffineExpr thread;
 
+  int64_t chooseStages() const;
   void emitTile(Value number);
 };
 } // namespace
+
+/// Returns the number of slabs that are in workgroup memory at a time, where slabs are copied: a
+/// copy has the time to add up all slabs but one. 1 where none are copied.
+int64_t SlabContraction::chooseStages() const {
+  constexpr int64_t oldestWithCopies = 80; // sm_80
+  constexpr int64_t clocks = 1024;         // from memory, under load
+  constexpr int64_t lanes = 128;           // of a unit, an fma each in a clock
+  constexpr int64_t manySums = 128;        // registers are for one workgroup
+  const Profile &profile = emitter.profile;
+  if (profile.sm < oldestWithCopies)
+    return 1;
+  const int64_t sums = tile.rows * tile.columns;
+  int64_t elements = 0;
+  for (const SlabSide *side : {&ofRows, &ofColumns})
+    elements += getSlabElements(side->elements, side->slab);
+  int64_t memory = profile.workgroupMemory;
+  if (sums < manySums)
+    memory = std::max(memory / 2, profile.getDeclaredMemory());
+  const int64_t fitting = memory / (elements * type.getIntOrFloatBitWidth() / 8);
+  const int64_t wanted =
+      1 + llvm::divideCeil(clocks * lanes, sums * tile.slab * profile.workgroupSize);
+  return std::max<int64_t>(1,
+                           std::min({profile.matrixStages, fitting, wanted, products / tile.slab}));
+}
 
 void SlabContraction::emitTile(Value number) {
   setSlabPlace(emitter, place, emitter.setCoordinate(unitCoordinate, number), sides, ofRows,
@@ -161,13 +191,17 @@ void SlabContraction::emitTile(Value number) {
   };
   sums.rowThread = name(rowThreadCoordinate, thread.floorDiv(tile.columnThreads));
   sums.columnThread = name(columnThreadCoordinate, thread % tile.columnThreads);
+  const int64_t stages = chooseStages();
   for (SlabSide *side : {&ofRows, &ofColumns})
-    side->chooseShares(thread, emitter.dim(slabCoordinate));
+    side->chooseShares(thread, emitter.dim(slabCoordinate), /*allowCopies=*/stages > 1);
+  for (SlabSide *side : {&ofRows, &ofColumns})
+    for (int64_t stage = 0; stage < (ofRows.isCopied || ofColumns.isCopied ? stages : 1); ++stage)
+      side->stages.push_back(
+          allocateShared(emitter, type, getSlabElements(side->elements, side->slab)));
   OpBuilder &b = emitter.builder();
-  Value zero = arith::ConstantOp::create(b, emitter.loc,
-                                         b.getZeroAttr(emitter.getElementType(op->getResult(0))));
+  Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(type));
   SmallVector<Value> totals(tile.rows * tile.columns, zero);
-  totals = sums.addSlabs(&ofRows, ofRows.memory, ofColumns, emitter.constant(0), products,
+  totals = sums.addSlabs(&ofRows, ofRows.stages.front(), ofColumns, emitter.constant(0), products,
                          slabCoordinate, productInSlabCoordinate, totals);
   sums.store(sides, place.rowTile, place.columnTile, place.rest, totals,
              {resultRowCoordinate, insideRowCoordinate, insideUnitCoordinate});
@@ -175,9 +209,6 @@ void SlabContraction::emitTile(Value number) {
 
 void SlabContraction::run(EmittedKernel &launch) {
   auto code = emitter.codeFor(op);
-  Type type = emitter.getElementType(op->getResult(0));
-  for (SlabSide *side : {&ofRows, &ofColumns})
-    side->memory = allocateShared(emitter, type, getSlabElements(side->elements, side->slab));
   emitWorkgroups(emitter, countSlabTiles(sides, ofRows, ofColumns), launch, [&](Value group) {
     thread = emitter.setCoordinate(
         teamLaneCoordinate,

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -32,18 +33,22 @@ static llvm::Align getSharedAlignment(VectorType type) {
 static bool hasSharedVectors(const PointEmitter &emitter) { return emitter.profile.sm != 0; }
 
 SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, AffineExpr place) {
-  VectorType type = getSharedVector(memory);
-  if (!hasSharedVectors(emitter)) {
-    SmallVector<Value> elements;
-    for (int64_t i = 0; i < slabVector; ++i)
-      elements.push_back(memref::LoadOp::create(emitter.builder(), emitter.loc, memory,
-                                                emitter.expand(place + i)));
-    return elements;
-  }
-  Value vector =
-      vector::LoadOp::create(emitter.builder(), emitter.loc, type, memory, emitter.expand(place),
-                             /*nontemporal=*/false, getSharedAlignment(type));
+  return loadShared(emitter, memory, emitter.expand(place));
+}
+
+SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, Value place) {
+  OpBuilder &b = emitter.builder();
   SmallVector<Value> values;
+  if (!hasSharedVectors(emitter)) {
+    for (int64_t i = 0; i < slabVector; ++i) {
+      Value at = i ? arith::AddIOp::create(b, emitter.loc, place, emitter.indexConstant(i)) : place;
+      values.push_back(memref::LoadOp::create(b, emitter.loc, memory, at));
+    }
+    return values;
+  }
+  VectorType type = getSharedVector(memory);
+  Value vector = vector::LoadOp::create(b, emitter.loc, type, memory, place, /*nontemporal=*/false,
+                                        getSharedAlignment(type));
   for (int64_t i = 0; i < slabVector; ++i)
     values.push_back(emitter.extract(vector, i));
   return values;
@@ -78,13 +83,30 @@ SmallVector<AffineExpr> SlabSide::getProducts(AffineExpr number, int64_t vector)
   return at;
 }
 
-void SlabSide::chooseShares(AffineExpr thread, AffineExpr any) {
+void SlabSide::chooseShares(AffineExpr thread, AffineExpr any, bool allowCopies) {
+  // Neighbouring products that invocations side by side copy one by one: a sector of the operand,
+  // whose elements get to different banks.
+  constexpr int64_t copiedProducts = 8;
+  constexpr int64_t leastCopy = 4, largestCopy = 16; // bytes, of `cp.async`
   AffineExpr lane = emitter.vectorLane();
   auto isWhole = [&](AffineExpr element, ArrayRef<AffineExpr> products) {
     return emitter.isVectorFriendly(factor->get(), getIndices(element, products));
   };
-  if (!productSizes.empty() && productSizes.back() % slabVector == 0 &&
-      isWhole(first, getProducts(any, slabVector)))
+  auto isRun = [&](AffineExpr element, int64_t count) {
+    return emitter.getRun(factor->get(), getIndices(element, getProducts(any, 1)), count)
+        .has_value();
+  };
+  Type type = emitter.getElementType(factor->get());
+  const int64_t bytes = type.getIntOrFloatBitWidth() / 8;
+  isCopied = allowCopies && bytes >= leastCopy && isRun(first, 1) &&
+             type == emitter.getElementType(factor->getOwner()->getResult(0));
+  if (isCopied)
+    along = all % slabVector == 0 && bytes * slabVector <= largestCopy &&
+                    isRun(first + lane, slabVector)
+                ? Along::Elements
+                : Along::None;
+  else if (!productSizes.empty() && productSizes.back() % slabVector == 0 &&
+           isWhole(first, getProducts(any, slabVector)))
     along = Along::Products;
   else if (all % slabVector == 0 && isWhole(first + lane, getProducts(any, 1)))
     along = Along::Elements;
@@ -104,6 +126,11 @@ void SlabSide::chooseShares(AffineExpr thread, AffineExpr any) {
   for (int64_t i = 0; i < elements * slab / vector / threads; ++i) {
     AffineExpr number = thread + i * threads;
     AffineExpr outer = number.floorDiv(inner), innermost = number % inner;
+    if (isCopied && productsFirst && slab % copiedProducts == 0) {
+      AffineExpr sector = number.floorDiv(copiedProducts);
+      outer = sector % elements;
+      innermost = number % copiedProducts + sector.floorDiv(elements) * copiedProducts;
+    }
     shares.push_back({productsFirst ? outer : innermost, productsFirst ? innermost : outer});
   }
 }
@@ -127,19 +154,25 @@ Value SlabSide::clearBehind(Value value, AffineExpr product, int64_t count) cons
   return arith::SelectOp::create(b, emitter.loc, isThere, value, zero);
 }
 
+/// Returns where a share of a slab of `count` products lies in the factor.
+SmallVector<AffineExpr> SlabSide::getShareIndices(const Share &share, AffineExpr firstProduct,
+                                                  int64_t count) const {
+  int64_t vector = along == Along::Products ? slabVector : 1;
+  AffineExpr product = share.product;
+  if (count < slab)
+    product = product % (count / vector); // a product that is there, in place of one that is not
+  SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
+  AffineExpr element = getElement(share);
+  if (along == Along::Elements)
+    element = element * slabVector + emitter.vectorLane();
+  return getIndices(element, at);
+}
+
 SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const {
-  AffineExpr lane = emitter.vectorLane();
+  int64_t vector = along == Along::Products ? slabVector : 1;
   SmallVector<Value> loaded;
   for (const Share &share : shares) {
-    int64_t vector = along == Along::Products ? slabVector : 1;
-    AffineExpr product = share.product;
-    if (count < slab)
-      product = product % (count / vector); // a product that is there, in place of one that is not
-    SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
-    AffineExpr element = getElement(share);
-    if (along == Along::Elements)
-      element = element * slabVector + lane;
-    SmallVector<AffineExpr> indices = getIndices(element, at);
+    SmallVector<AffineExpr> indices = getShareIndices(share, firstProduct, count);
     Value value = keepsType ? emitter.evaluate(factor->get(), indices)
                             : evaluateFactor(emitter, factor, indices);
     if (count < slab && fillsSlabs)
@@ -155,11 +188,11 @@ SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const 
   return loaded;
 }
 
-void SlabSide::store(ArrayRef<Value> loaded) const {
+void SlabSide::store(ArrayRef<Value> loaded, unsigned stage) const {
   OpBuilder &b = emitter.builder();
   auto put = [&](Value value, AffineExpr product, AffineExpr element) {
-    memref::StoreOp::create(b, emitter.loc, value, memory,
-                            emitter.expand(product * getStride() + element));
+    memref::StoreOp::create(b, emitter.loc, value, stages[stage],
+                            emitter.expand(getPlace(product, element)));
   };
   for (auto [i, share] : llvm::enumerate(shares)) {
     if (along == Along::None) {
@@ -174,6 +207,14 @@ void SlabSide::store(ArrayRef<Value> loaded) const {
         put(value, share.product, share.element * slabVector + lane);
     }
   }
+}
+
+void SlabSide::copy(AffineExpr firstProduct, unsigned stage, SmallVectorImpl<Value> &copies) const {
+  const int64_t vector = along == Along::Elements ? slabVector : 1;
+  for (const Share &share : shares)
+    copies.push_back(emitter.copyRun(
+        factor->get(), getShareIndices(share, firstProduct, slab), vector, stages[stage],
+        emitter.expand(getPlace(share.product, share.element * vector))));
 }
 
 SlabSide weir::makeSlabSide(PointEmitter &emitter, const ContractionSides &sides, bool isOfRows,
@@ -267,6 +308,51 @@ SmallVector<Value> weir::walkSlabs(PointEmitter &emitter, const SlabSide *ofRows
              ArrayRef(carried).take_front(numSums));
 }
 
+SmallVector<Value> weir::walkStages(PointEmitter &emitter, const StageWalk &walk,
+                                    ValueRange start) {
+  const int64_t ahead = walk.stages - 1; // slabs on their way
+  auto getFirst = [&](int64_t slab) { return emitter.constant(walk.first + slab * walk.slab); };
+  Value group; // of copies, the first
+  for (int64_t slab = 0; slab < ahead; ++slab) {
+    Value closed = walk.copy(getFirst(slab), slab);
+    group = group ? group : closed;
+    walk.store(walk.load(getFirst(slab)), getFirst(slab), slab);
+  }
+  // Adds a slab, for which at most `groupsLeft` groups of copies may be on their way. Meanwhile the
+  // slab from product `next` on, if any, is brought to the place of the one before.
+  auto addSlab = [&](unsigned stage, int64_t groupsLeft, AffineExpr next, ValueRange sums) {
+    OpBuilder &b = emitter.builder();
+    if (group)
+      nvgpu::DeviceAsyncWaitOp::create(b, emitter.loc, group,
+                                       b.getI32IntegerAttr(int32_t(groupsLeft)));
+    gpu::BarrierOp::create(b, emitter.loc);
+    if (!next)
+      return walk.add(stage, sums);
+    unsigned free = (stage + walk.stages - 1) % walk.stages;
+    walk.copy(next, free);
+    SmallVector<Value> loaded = walk.load(next);
+    SmallVector<Value> added = walk.add(stage, sums);
+    walk.store(loaded, next, free);
+    return added;
+  };
+  // In each round every stage is added up once.
+  const int64_t rounds = (walk.slabs - ahead) / walk.stages;
+  SmallVector<Value> sums = emitter.loop(rounds, start, [&](Value trip, ValueRange running) {
+    AffineExpr first =
+        emitter.setCoordinate(walk.roundCoordinate, trip) * (walk.stages * walk.slab) + walk.first;
+    SmallVector<Value> added(running);
+    for (int64_t slab = 0; slab < walk.stages; ++slab)
+      added = addSlab(slab, ahead - 1, first + (slab + ahead) * walk.slab, added);
+    return added;
+  });
+  for (int64_t slab = rounds * walk.stages; slab < walk.slabs; ++slab) {
+    bool isLast = slab + ahead >= walk.slabs;
+    sums = addSlab(slab % walk.stages, std::min(ahead, walk.slabs - slab) - 1,
+                   isLast ? AffineExpr() : getFirst(slab + ahead), sums);
+  }
+  return sums;
+}
+
 //===----------------------------------------------------------------------===//
 // Sums
 //===----------------------------------------------------------------------===//
@@ -283,27 +369,36 @@ AffineExpr SlabSums::getColumn(int64_t column) const {
 
 SmallVector<Value> SlabSums::add(Value ofRows, AffineExpr first, Value ofColumns, int64_t count,
                                  unsigned coordinate, ValueRange sums) const {
-  auto getPlace = [](int64_t elements, AffineExpr product, AffineExpr element) {
-    return product * (elements + slabPadding) + element;
+  // Elements lie at distances from those of the first product and row (or column) that are the same
+  // in all trips, and cost no instruction.
+  auto getPlace = [&](int64_t elements, AffineExpr product, AffineExpr element) {
+    return emitter.expand(product * (elements + slabPadding) + element);
+  };
+  auto getBehind = [&](Value place, int64_t elements, int64_t product, int64_t element) {
+    const int64_t distance = product * (elements + slabPadding) + element;
+    return arith::AddIOp::create(emitter.builder(), emitter.loc, place,
+                                 emitter.indexConstant(distance))
+        .getResult();
   };
   int64_t together = count % unrolledProducts == 0 ? unrolledProducts : 1;
   return emitter.loop(count / together, sums, [&](Value trip, ValueRange running) {
     AffineExpr begin = emitter.setCoordinate(coordinate, trip) * together;
     OpBuilder &b = emitter.builder();
     SmallVector<Value> next(running);
+    Value ofFirstRow = getPlace(getTileRows(), begin + first, getRow(emitter.constant(0))),
+          ofFirstColumn = getPlace(getTileColumns(), begin, getColumn(0));
     for (int64_t i = 0; i < together; ++i) {
       SmallVector<Value> ofRow, ofColumn;
       for (int64_t row = 0; row < rows; row += slabVector)
-        llvm::append_range(ofRow, loadShared(emitter, ofRows,
-                                             getPlace(getTileRows(), begin + first + i,
-                                                      getRow(emitter.constant(row)))));
+        llvm::append_range(
+            ofRow,
+            loadShared(emitter, ofRows, getBehind(ofFirstRow, getTileRows(), i, row * rowThreads)));
       for (int64_t column = 0; column < columns; column += unit) {
-        AffineExpr place = getPlace(getTileColumns(), begin + i, getColumn(column));
+        Value place = getBehind(ofFirstColumn, getTileColumns(), i, column * columnThreads);
         if (unit == slabVector)
           llvm::append_range(ofColumn, loadShared(emitter, ofColumns, place));
         else
-          ofColumn.push_back(
-              memref::LoadOp::create(b, emitter.loc, ofColumns, emitter.expand(place)));
+          ofColumn.push_back(memref::LoadOp::create(b, emitter.loc, ofColumns, place));
       }
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column) {
@@ -319,11 +414,66 @@ SmallVector<Value> SlabSums::addSlabs(const SlabSide *ofRows, Value rowMemory,
                                       const SlabSide &ofColumns, AffineExpr begin, int64_t products,
                                       unsigned slabCoordinate, unsigned productCoordinate,
                                       ValueRange start) const {
+  if (ofRows && ofColumns.stages.size() > 1)
+    return addStages(*ofRows, ofColumns, begin, products, slabCoordinate, productCoordinate, start);
   return walkSlabs(emitter, ofRows, ofColumns, begin, products, slabCoordinate, start,
                    [&](AffineExpr first, int64_t count, ValueRange running) {
-                     return add(rowMemory, ofRows ? emitter.constant(0) : first, ofColumns.memory,
-                                count, productCoordinate, running);
+                     return add(rowMemory, ofRows ? emitter.constant(0) : first,
+                                ofColumns.stages.front(), count, productCoordinate, running);
                    });
+}
+
+/// Adds products by `walkStages`, behind those of a slab that is not whole.
+SmallVector<Value> SlabSums::addStages(const SlabSide &ofRows, const SlabSide &ofColumns,
+                                       AffineExpr begin, int64_t products, unsigned slabCoordinate,
+                                       unsigned productCoordinate, ValueRange start) const {
+  auto addProducts = [&](unsigned stage, int64_t count, ValueRange running) {
+    return add(ofRows.stages[stage], emitter.constant(0), ofColumns.stages[stage], count,
+               productCoordinate, running);
+  };
+  SmallVector<Value> sums(start);
+  const int64_t early = products % ofColumns.slab;
+  if (early) {
+    sums = walkSlabs(emitter, &ofRows, ofColumns, begin, early, slabCoordinate, sums,
+                     [&](AffineExpr, int64_t count, ValueRange running) {
+                       return addProducts(0, count, running);
+                     });
+    gpu::BarrierOp::create(emitter.builder(), emitter.loc);
+  }
+  StageWalk walk;
+  walk.stages = int64_t(ofColumns.stages.size());
+  walk.first = early;
+  walk.slabs = products / ofColumns.slab;
+  walk.slab = ofColumns.slab;
+  walk.roundCoordinate = slabCoordinate;
+  walk.copy = [&](AffineExpr first, unsigned stage) {
+    SmallVector<Value> copies;
+    for (const SlabSide *side : {&ofRows, &ofColumns})
+      if (side->isCopied)
+        side->copy(begin + first, stage, copies);
+    return nvgpu::DeviceAsyncCreateGroupOp::create(
+               emitter.builder(), emitter.loc, nvgpu::DeviceAsyncTokenType::get(emitter.context),
+               copies)
+        .getResult();
+  };
+  walk.load = [&](AffineExpr first) {
+    SmallVector<Value> loaded;
+    for (const SlabSide *side : {&ofRows, &ofColumns})
+      if (!side->isCopied)
+        llvm::append_range(loaded, side->load(begin + first, side->slab));
+    return loaded;
+  };
+  walk.store = [&](ArrayRef<Value> loaded, AffineExpr, unsigned stage) {
+    for (const SlabSide *side : {&ofRows, &ofColumns})
+      if (!side->isCopied) {
+        side->store(loaded.take_front(side->countLoaded()), stage);
+        loaded = loaded.drop_front(side->countLoaded());
+      }
+  };
+  walk.add = [&](unsigned stage, ValueRange running) {
+    return addProducts(stage, ofColumns.slab, running);
+  };
+  return walkStages(emitter, walk, sums);
 }
 
 //===----------------------------------------------------------------------===//

@@ -34,6 +34,8 @@ mlir::Value allocateShared(PointEmitter &emitter, mlir::Type type, int64_t eleme
 /// number.
 llvm::SmallVector<mlir::Value> loadShared(PointEmitter &emitter, mlir::Value memory,
                                           mlir::AffineExpr place);
+llvm::SmallVector<mlir::Value> loadShared(PointEmitter &emitter, mlir::Value memory,
+                                          mlir::Value place);
 void storeShared(PointEmitter &emitter, mlir::Value memory, mlir::AffineExpr place,
                  llvm::ArrayRef<mlir::Value> values);
 
@@ -56,13 +58,16 @@ public:
   int64_t present = 0;     ///< elements of the tile that are there; 0: as many as `all` leaves
   bool keepsType = false;  ///< whether elements are not widened to the type of the sums
   bool fillsSlabs = false; ///< whether a slab that is not whole is filled up with zeros
-  mlir::Value memory;      ///< of the workgroup
+  bool isCopied = false;   ///< whether whole slabs are copied asynchronously
+  /// Memory of the workgroup, of a slab each. They are used in turn.
+  llvm::SmallVector<mlir::Value> stages;
 
   /// Returns the elements of workgroup memory from one product to the next.
   int64_t getStride() const { return elements + slabPadding; }
-  /// Chooses the invocation's shares, in vectors if they lie in memory as such. `any` is a
+  /// Chooses the invocation's shares, in vectors if they lie in memory as such. They are copied
+  /// asynchronously if that is allowed and they are elements of an operand as it is. `any` is a
   /// coordinate of a slab's number.
-  void chooseShares(mlir::AffineExpr thread, mlir::AffineExpr any);
+  void chooseShares(mlir::AffineExpr thread, mlir::AffineExpr any, bool allowCopies = false);
   /// Returns the values that `load` returns.
   int64_t countLoaded() const {
     return int64_t(shares.size()) * (along == Along::None ? 1 : slabVector);
@@ -70,7 +75,10 @@ public:
   /// Loads the invocation's shares of a slab of `count` products.
   llvm::SmallVector<mlir::Value> load(mlir::AffineExpr firstProduct, int64_t count) const;
   /// Stores what was loaded in workgroup memory.
-  void store(llvm::ArrayRef<mlir::Value> loaded) const;
+  void store(llvm::ArrayRef<mlir::Value> loaded, unsigned stage = 0) const;
+  /// Begins to copy the invocation's shares of a whole slab, and adds the copies' tokens.
+  void copy(mlir::AffineExpr firstProduct, unsigned stage,
+            llvm::SmallVectorImpl<mlir::Value> &copies) const;
 
 private:
   PointEmitter &emitter;
@@ -88,6 +96,11 @@ private:
 
   llvm::SmallVector<mlir::AffineExpr> getProducts(mlir::AffineExpr number, int64_t vector) const;
   mlir::AffineExpr getElement(const Share &share) const;
+  mlir::AffineExpr getPlace(mlir::AffineExpr product, mlir::AffineExpr element) const {
+    return product * getStride() + element;
+  }
+  llvm::SmallVector<mlir::AffineExpr>
+  getShareIndices(const Share &share, mlir::AffineExpr firstProduct, int64_t count) const;
   mlir::Value clearBehind(mlir::Value value, mlir::AffineExpr product, int64_t count) const;
 };
 
@@ -118,6 +131,27 @@ llvm::SmallVector<mlir::Value> walkSlabs(PointEmitter &emitter, const SlabSide *
                                          const SlabSide &ofColumns, mlir::AffineExpr begin,
                                          int64_t products, unsigned slabCoordinate,
                                          mlir::ValueRange start, AddSlab add);
+
+/// A walk over whole slabs of which several are in workgroup memory, the stages: while one is added
+/// up, the next ones are on their way to the others. So there is one barrier a slab.
+struct StageWalk {
+  int64_t stages = 2;
+  int64_t first = 0; ///< product of the first slab
+  int64_t slabs = 0; ///< at least one less than there are stages
+  int64_t slab = 0;  ///< products
+  unsigned roundCoordinate = 0;
+  /// Begins to copy what is copied of the slab that begins at a product. Returns the closed group
+  /// of copies, or null if nothing is copied.
+  std::function<mlir::Value(mlir::AffineExpr first, unsigned stage)> copy;
+  /// Loads what is not copied of a slab, and stores it where the slab before has been added up.
+  std::function<llvm::SmallVector<mlir::Value>(mlir::AffineExpr first)> load;
+  std::function<void(llvm::ArrayRef<mlir::Value> loaded, mlir::AffineExpr first, unsigned stage)>
+      store;
+  std::function<llvm::SmallVector<mlir::Value>(unsigned stage, mlir::ValueRange sums)> add;
+};
+/// Emits the walk; returns the sums. No barrier stands behind the last slab.
+llvm::SmallVector<mlir::Value> walkStages(PointEmitter &emitter, const StageWalk &walk,
+                                          mlir::ValueRange start);
 
 /// The sums of a tile, of which each invocation has `rows` times `columns`, row by row.
 struct SlabSums {
@@ -151,14 +185,18 @@ struct SlabSums {
              Coordinates coordinates,
              llvm::function_ref<void(mlir::Value row)> atRow = nullptr) const;
 
-  /// Adds `products` products by `walkSlabs`. Without `ofRows` all of the rows' factor is in
-  /// `rowMemory`.
+  /// Adds `products` products by `walkSlabs`, or by `walkStages` if the sides have several stages.
+  /// Without `ofRows` all of the rows' factor is in `rowMemory`.
   llvm::SmallVector<mlir::Value> addSlabs(const SlabSide *ofRows, mlir::Value rowMemory,
                                           const SlabSide &ofColumns, mlir::AffineExpr begin,
                                           int64_t products, unsigned slabCoordinate,
                                           unsigned productCoordinate, mlir::ValueRange sums) const;
 
 private:
+  llvm::SmallVector<mlir::Value> addStages(const SlabSide &ofRows, const SlabSide &ofColumns,
+                                           mlir::AffineExpr begin, int64_t products,
+                                           unsigned slabCoordinate, unsigned productCoordinate,
+                                           mlir::ValueRange start) const;
   mlir::Value getSum(llvm::ArrayRef<mlir::Value> sums, mlir::Value row, int64_t number) const;
 };
 
