@@ -162,12 +162,11 @@ private:
 /// Returns the number of slabs that are in workgroup memory at a time, where slabs are copied: a
 /// copy has the time to add up all slabs but one. 1 where none are copied.
 int64_t SlabContraction::chooseStages() const {
-  constexpr int64_t oldestWithCopies = 80; // sm_80
-  constexpr int64_t clocks = 1024;         // from memory, under load
-  constexpr int64_t lanes = 128;           // of a unit, an fma each in a clock
-  constexpr int64_t manySums = 128;        // registers are for one workgroup
+  constexpr int64_t clocks = 1024;  // from memory, under load
+  constexpr int64_t lanes = 128;    // of a unit, an fma each in a clock
+  constexpr int64_t manySums = 128; // registers are for one workgroup
   const Profile &profile = emitter.profile;
-  if (profile.sm < oldestWithCopies)
+  if (profile.sm == 0)
     return 1;
   const int64_t sums = tile.rows * tile.columns;
   int64_t elements = 0;

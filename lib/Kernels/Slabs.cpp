@@ -21,16 +21,17 @@ Value weir::allocateShared(PointEmitter &emitter, Type type, int64_t elements) {
   return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
 }
 
-static VectorType getSharedVector(Value memory) {
-  return VectorType::get({slabVector}, cast<MemRefType>(memory.getType()).getElementType());
-}
-static llvm::Align getSharedAlignment(VectorType type) {
-  return llvm::Align(slabVector * type.getElementTypeBitWidth() / 8);
+/// Returns the number of elements that are accessed at once: as many as an access of 16 bytes has.
+/// SPIR-V has vectors only of memory that is made of them.
+static int64_t countAtOnce(const PointEmitter &emitter, Value memory) {
+  constexpr int64_t largestAccess = 128; // bits
+  const int64_t width = cast<MemRefType>(memory.getType()).getElementTypeBitWidth();
+  return emitter.profile.sm == 0 ? 1 : std::min(slabVector, largestAccess / width);
 }
 
-/// Whether vectors of elements are accessed at once. SPIR-V has vectors only of memory that is made
-/// of them.
-static bool hasSharedVectors(const PointEmitter &emitter) { return emitter.profile.sm != 0; }
+static llvm::Align getSharedAlignment(VectorType type) {
+  return llvm::Align(type.getNumElements() * type.getElementTypeBitWidth() / 8);
+}
 
 SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, AffineExpr place) {
   return loadShared(emitter, memory, emitter.expand(place));
@@ -38,34 +39,41 @@ SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, AffineE
 
 SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, Value place) {
   OpBuilder &b = emitter.builder();
+  const int64_t atOnce = countAtOnce(emitter, memory);
   SmallVector<Value> values;
-  if (!hasSharedVectors(emitter)) {
-    for (int64_t i = 0; i < slabVector; ++i) {
-      Value at = i ? arith::AddIOp::create(b, emitter.loc, place, emitter.indexConstant(i)) : place;
+  for (int64_t first = 0; first < slabVector; first += atOnce) {
+    Value at = place;
+    if (first > 0)
+      at = arith::AddIOp::create(b, emitter.loc, place, emitter.indexConstant(first));
+    if (atOnce == 1) {
       values.push_back(memref::LoadOp::create(b, emitter.loc, memory, at));
+      continue;
     }
-    return values;
+    auto type = VectorType::get({atOnce}, cast<MemRefType>(memory.getType()).getElementType());
+    Value vector = vector::LoadOp::create(b, emitter.loc, type, memory, at, /*nontemporal=*/false,
+                                          getSharedAlignment(type));
+    for (int64_t i = 0; i < atOnce; ++i)
+      values.push_back(emitter.extract(vector, i));
   }
-  VectorType type = getSharedVector(memory);
-  Value vector = vector::LoadOp::create(b, emitter.loc, type, memory, place, /*nontemporal=*/false,
-                                        getSharedAlignment(type));
-  for (int64_t i = 0; i < slabVector; ++i)
-    values.push_back(emitter.extract(vector, i));
   return values;
 }
 
 void weir::storeShared(PointEmitter &emitter, Value memory, AffineExpr place,
                        ArrayRef<Value> values) {
-  VectorType type = getSharedVector(memory);
-  if (!hasSharedVectors(emitter)) {
-    for (int64_t i = 0; i < slabVector; ++i)
-      memref::StoreOp::create(emitter.builder(), emitter.loc, values[i], memory,
-                              emitter.expand(place + i));
-    return;
+  OpBuilder &b = emitter.builder();
+  const int64_t atOnce = countAtOnce(emitter, memory);
+  for (int64_t first = 0; first < slabVector; first += atOnce) {
+    Value at = emitter.expand(place + first);
+    if (atOnce == 1) {
+      memref::StoreOp::create(b, emitter.loc, values[first], memory, at);
+      continue;
+    }
+    auto type = VectorType::get({atOnce}, values.front().getType());
+    Value vector =
+        vector::FromElementsOp::create(b, emitter.loc, type, values.slice(first, atOnce));
+    vector::StoreOp::create(b, emitter.loc, vector, memory, at, /*nontemporal=*/false,
+                            getSharedAlignment(type));
   }
-  Value vector = vector::FromElementsOp::create(emitter.builder(), emitter.loc, type, values);
-  vector::StoreOp::create(emitter.builder(), emitter.loc, vector, memory, emitter.expand(place),
-                          /*nontemporal=*/false, getSharedAlignment(type));
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,8 +2,7 @@
 // behind the end by more than half, or their products fill no two slabs. The last function's kernel is
 // printed first.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_80 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
-// RUN: echo '{"like": "sm_80", "name": "old", "sm": 75, "matrix_tile": 0}' > %t.json
-// RUN: weir-opt %s --weir-set-profile=profile=%t.json --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=PLAIN
+// RUN: weir-opt %s --weir-set-profile=profile=nvidia --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=PLAIN
 
 // 512 tiles of 128 x 256, 8 x 16 sums of an invocation: the busiest of 108 units has five. The twin's units have three of
 // 64 x 128 each rather than one of four times as many sums.
