@@ -215,8 +215,31 @@ unsigned PointEmitter::getGuardedScope() const {
 // Indices
 //===----------------------------------------------------------------------===//
 
+/// Whether an expression of coordinates, which are not negative, may be negative by its form.
+static bool mayBeNegative(AffineExpr expression) {
+  if (auto literal = dyn_cast<AffineConstantExpr>(expression))
+    return literal.getValue() < 0;
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expression);
+  if (!binary || binary.getKind() == AffineExprKind::Mod)
+    return false;
+  return mayBeNegative(binary.getLHS()) || mayBeNegative(binary.getRHS());
+}
+
+static bool dividesNegative(AffineExpr expression) {
+  bool found = false;
+  expression.walk([&](AffineExpr inner) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(inner);
+    found |= binary && binary.getKind() != AffineExprKind::Add &&
+             binary.getKind() != AffineExprKind::Mul && mayBeNegative(binary.getLHS());
+  });
+  return found;
+}
+
+/// Divisions are emitted without signs. Upstream takes multiples of a divisor out of a dividend,
+/// which may leave a negative one: such an expression stays as it was.
 AffineExpr PointEmitter::simplify(AffineExpr expression) const {
-  return simplifyAffineExpr(expression, maxCoordinates, 0);
+  AffineExpr simple = simplifyAffineExpr(expression, maxCoordinates, 0);
+  return dividesNegative(simple) && !dividesNegative(expression) ? expression : simple;
 }
 
 AffineExpr PointEmitter::atLane(AffineExpr expression, int64_t lane) const {
