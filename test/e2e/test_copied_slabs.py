@@ -11,8 +11,9 @@ from test_contractions import FORMS, make_graph
 from test_matrices import read_ptx
 
 # Batches, rows, columns, products: of whole tiles and three slabs; of parts of tiles, with a slab that is not whole
-# and as many slabs as are in memory; of odd lines and slabs behind the last round.
-SIZES = [(1, 256, 256, 48), (3, 130, 260, 53), (1, 259, 257, 133), (1, 1024, 2048, 40)]
+# and as many slabs as are in memory; of odd lines and slabs behind the last round; of large tiles; of a tile
+# and a half of columns, whose last rows and columns stand for those behind the end.
+SIZES = [(1, 256, 256, 48), (3, 130, 260, 53), (1, 259, 257, 133), (1, 1024, 2048, 40), (5, 192, 96, 50)]
 EACH, VECTOR = "cp.async.ca", "cp.async.cg"
 
 
