@@ -40,7 +40,8 @@ private:
   PointEmitter &emitter;
   const Profile &profile;
 
-  const RowLayout layout;
+  RowLayout layout;
+  std::optional<RowCopies> copies; ///< known in the second emission
   Value teamLane, subgroup, subgroupLane;
 
   // Passes over the row.
@@ -75,6 +76,8 @@ private:
   }
   void choosePrefetched();
   void prefetchNextRow();
+  void copyRow();
+  void fetchRow(Value row);
   void storeRowResults();
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
@@ -434,6 +437,12 @@ void RowEmitter::makeCaches() {
   int64_t trips = layout.getTrips();
   if (trips == 0)
     return;
+  for (const RowCopies::Load &load : copies->getLoads()) {
+    std::pair<unsigned, AffineExpr> key(load.buffer, load.address);
+    emitter.cache.add(key, allocatePrivate(emitter, load.element, layout.columnLanes, trips));
+    privates.push_back({key, /*ofColumns=*/false});
+    budget -= trips * layout.columnLanes * (load.element.getIntOrFloatBitWidth() / 8);
+  }
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
       AffineExpr address = key.second;
@@ -442,7 +451,7 @@ void RowEmitter::makeCaches() {
                    (trips == 1 && address.isFunctionOfDim(teamLaneCoordinate));
       bool perRow = address.isFunctionOfDim(unitCoordinate);
       bool saves = ofColumns ? layout.rowsPerTeam > 1 : passesOfLoad.size() > 1;
-      if (!walks || perRow == ofColumns || !saves)
+      if (!walks || perRow == ofColumns || !saves || emitter.cache.find(key))
         continue;
       Type element = getElementTypeOrSelf(emitter.getBufferType(key.first).getElementType());
       if (!isKeepable(element))
@@ -582,6 +591,36 @@ void RowEmitter::prefetchNextRow() {
   }
 }
 
+/// Begins to copy the row of `nextRowCoordinate`.
+void RowEmitter::copyRow() {
+  SmallVector<Value> none;
+  forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
+    copies->copy(nextRowCoordinate);
+    return {};
+  });
+}
+
+/// Loads a row that was copied, and begins to copy the next one that the workgroup owns, if any.
+void RowEmitter::fetchRow(Value row) {
+  copies->wait();
+  SmallVector<Value> none;
+  forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
+    copies->fetch();
+    return {};
+  });
+  OpBuilder &b = emitter.builder();
+  int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
+  Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(groups));
+  emitter.setCoordinate(nextRowCoordinate, next);
+  Value isThere = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, next,
+                                        emitter.indexConstant(layout.rows));
+  emitter.guard(isThere, {}, [&]() -> SmallVector<Value> {
+    copyRow();
+    return {};
+  });
+  copies->closeGroup();
+}
+
 void RowEmitter::emitPass(unsigned pass) {
   emitter.setPass(pass);
   Block &body = emitter.kernel.getBody().front();
@@ -715,6 +754,9 @@ void RowEmitter::emitRowBody() {
   for (Private &kept : privates)
     if (!kept.ofColumns)
       emitter.cache.setFilled(kept.key, false);
+  if (copies)
+    for (const RowCopies::Load &load : copies->getLoads())
+      emitter.cache.setFilled({load.buffer, load.address}, true);
   for (const auto &key : keptValues)
     emitter.computedCache.setFilled(key, false);
   for (unsigned pass = 0; pass < passes; ++pass)
@@ -745,6 +787,8 @@ void RowEmitter::emitTeam(Value group, Value team) {
       Value row = getRow(turn);
       auto body = [&] {
         emitter.setCoordinate(unitCoordinate, row);
+        if (copies && !copies->getLoads().empty())
+          fetchRow(row);
         if (!prefetched.empty()) {
           OpBuilder &b = emitter.builder();
           Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(1));
@@ -761,6 +805,18 @@ void RowEmitter::emitTeam(Value group, Value team) {
       return {};
     });
   };
+  if (copies && !copies->getLoads().empty()) {
+    copies->allocate();
+    emitter.loop(1, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+      emitter.setCoordinate(nextRowCoordinate, group);
+      copyRow();
+      return {};
+    });
+    copies->closeGroup();
+    int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
+    return emitRows(groups * layout.rowsPerTeam,
+                    [&](Value turn) { return affine(turn, groups, group); });
+  }
   if (!inParts) {
     emitRows(layout.teams * layout.rowsPerTeam, [&](Value turn) {
       return affine(affine(group, layout.rowsPerTeam, turn), layout.teams, team);
@@ -812,6 +868,11 @@ void RowEmitter::emitRowRests(Value group, int64_t first) {
 void RowEmitter::run(EmittedKernel &launch) {
   emitter.setLanes(std::max(layout.rowLanes, layout.columnLanes));
   assignPasses();
+  if (const Survey *known = emitter.getKnown()) {
+    copies.emplace(emitter, *known, layout);
+    if (!copies->getLoads().empty())
+      layout.rowsPerTeam = copies->getRowsPerTeam();
+  }
   int64_t teams = emitter.domain.getColumnOps().empty()
                       ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)
                       : emitter.domain.getParts();
@@ -859,6 +920,11 @@ void RowEmitter::run(EmittedKernel &launch) {
     });
     emitRowRests(group, groups);
   });
+  if (!emitter.getKnown()) {
+    const RowCopies chosen(emitter, emitter.getSurvey(), layout);
+    for (const RowCopies::Load &load : chosen.getLoads())
+      emitter.keepElements(load.buffer);
+  }
 }
 
 void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) {
