@@ -34,20 +34,20 @@ static bool isOfRow(AffineExpr address) {
   bool isKnown = true;
   address.walk([&](AffineExpr part) {
     if (auto dim = dyn_cast<AffineDimExpr>(part))
-      isKnown &= llvm::is_contained(ArrayRef<unsigned>{unitCoordinate, tripCoordinate,
-                                                       teamLaneCoordinate,
-                                                       PointEmitter::laneOfVector},
-                                    dim.getPosition());
+      isKnown &=
+          llvm::is_contained(ArrayRef<unsigned>{unitCoordinate, tripCoordinate, teamLaneCoordinate,
+                                                PointEmitter::laneOfVector},
+                             dim.getPosition());
   });
   return isKnown && address.isFunctionOfDim(unitCoordinate) &&
          address.isFunctionOfDim(tripCoordinate);
 }
 
-/// Returns the rows that a workgroup owns, if a unit holds up to `held` workgroups: as few as let all
-/// run at a time, or some more where the unit with the most rows has fewer then. Returns 0 if there
-/// are too few rows.
+/// Returns the rows that a workgroup owns, if a unit holds up to `held` workgroups: as few as let
+/// all run at a time, or some more where the unit with the most rows has fewer then. Returns 0 if
+/// there are too few rows.
 static int64_t chooseRowsPerTeam(int64_t rows, int64_t units, int64_t held) {
-  constexpr int64_t few = 3; // LLVM makes a condition of the number of two trips
+  constexpr int64_t few = 3;     // LLVM makes a condition of the number of two trips
   constexpr int64_t enough = 16; // only the first one is waited for
   const int64_t least = std::clamp<int64_t>(llvm::divideCeil(rows, units * held), few, enough);
   const int64_t most = std::min<int64_t>(llvm::divideCeil(rows, units), enough);
@@ -65,9 +65,9 @@ static int64_t chooseRowsPerTeam(int64_t rows, int64_t units, int64_t held) {
 RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayout &layout)
     : emitter(emitter), layout(layout) {
   const Profile &profile = emitter.profile;
-  if (profile.sm < minSm || profile.units == 0 || !profile.unrollPrivate || emitter.isStage() || layout.teams != 1 ||
-      layout.teamSize == profile.subgroupSize || layout.isInterleaved || layout.rowLanes != 1 ||
-      !layout.rests.empty() || !emitter.domain.getColumnOps().empty())
+  if (profile.sm < minSm || profile.units == 0 || !profile.unrollPrivate || emitter.isStage() ||
+      layout.teams != 1 || layout.teamSize == profile.subgroupSize || layout.isInterleaved ||
+      layout.rowLanes != 1 || !layout.rests.empty() || !emitter.domain.getColumnOps().empty())
     return;
   SmallVector<Load> found;
   DenseSet<unsigned> buffers;
@@ -90,16 +90,16 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
       return;
   constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up
   const int64_t rowBytes = int64_t(found.size()) * layout.units * runBytes + ofSums;
-  // Of what a unit has for the largest workgroup, several smaller ones have a part each. Elements of
-  // 16 bits are widened once for all passes.
+  // Of what a unit has for the largest workgroup, several smaller ones have a part each. Elements
+  // of 16 bits are widened once for all passes.
   constexpr int64_t widened = 4;
-  const int64_t keptBytes = int64_t(found.size()) * layout.getTrips() * layout.columnLanes * widened;
+  const int64_t keptBytes =
+      int64_t(found.size()) * layout.getTrips() * layout.columnLanes * widened;
   if (found.empty() || keptBytes == 0)
     return;
-  const int64_t held = std::min({profile.maxWorkgroupSize / layout.workgroup,
-                                 profile.workgroupMemory / rowBytes,
-                                 profile.privateRowBytes * profile.maxWorkgroupSize /
-                                     (keptBytes * layout.workgroup)});
+  const int64_t held = std::min(
+      {profile.maxWorkgroupSize / layout.workgroup, profile.workgroupMemory / rowBytes,
+       profile.privateRowBytes * profile.maxWorkgroupSize / (keptBytes * layout.workgroup)});
   if (held == 0)
     return;
   if (held > 1 && isBoundByFunctions(found))
