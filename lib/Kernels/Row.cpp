@@ -77,7 +77,8 @@ private:
   void choosePrefetched();
   void prefetchNextRow();
   void copyRow();
-  void fetchRow(Value row);
+  void fetchRow(Value next, Value isThere);
+  bool copiesRows() const { return copies && !copies->getLoads().empty(); }
   void storeRowResults();
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
@@ -600,20 +601,15 @@ void RowEmitter::copyRow() {
   });
 }
 
-/// Loads a row that was copied, and begins to copy the next one that the workgroup owns, if any.
-void RowEmitter::fetchRow(Value row) {
+/// Loads a row that was copied, and begins to copy the next one, if there is one.
+void RowEmitter::fetchRow(Value next, Value isThere) {
   copies->wait();
   SmallVector<Value> none;
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
     copies->fetch();
     return {};
   });
-  OpBuilder &b = emitter.builder();
-  int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
-  Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(groups));
   emitter.setCoordinate(nextRowCoordinate, next);
-  Value isThere = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, next,
-                                        emitter.indexConstant(layout.rows));
   emitter.guard(isThere, {}, [&]() -> SmallVector<Value> {
     copyRow();
     return {};
@@ -782,13 +778,35 @@ void RowEmitter::emitTeam(Value group, Value team) {
       return {};
     });
   };
+  // Rows of a part are neighbours; others are as far apart as there are workgroups.
+  const int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
+  auto copyFirst = [&](Value row) {
+    copies->allocate();
+    emitter.loop(1, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+      emitter.setCoordinate(nextRowCoordinate, row);
+      copyRow();
+      return {};
+    });
+    copies->closeGroup();
+  };
+  auto fetchNext = [&](Value turn, Value row) {
+    OpBuilder &b = emitter.builder();
+    auto add = [&](Value number, int64_t distance) -> Value {
+      return arith::AddIOp::create(b, loc, number, emitter.indexConstant(distance));
+    };
+    Value next = add(row, inParts ? 1 : groups);
+    Value isThere =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, inParts ? add(turn, 1) : next,
+                              emitter.indexConstant(inParts ? layout.rowsPerTeam : layout.rows));
+    fetchRow(next, isThere);
+  };
   auto emitRows = [&](int64_t rowsAtOnce, function_ref<Value(Value turn)> getRow) {
     emitter.loop(layout.rowsPerTeam, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
       Value row = getRow(turn);
       auto body = [&] {
         emitter.setCoordinate(unitCoordinate, row);
-        if (copies && !copies->getLoads().empty())
-          fetchRow(row);
+        if (copiesRows())
+          fetchNext(turn, row);
         if (!prefetched.empty()) {
           OpBuilder &b = emitter.builder();
           Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(1));
@@ -805,15 +823,8 @@ void RowEmitter::emitTeam(Value group, Value team) {
       return {};
     });
   };
-  if (copies && !copies->getLoads().empty()) {
-    copies->allocate();
-    emitter.loop(1, {}, [&](Value, ValueRange) -> SmallVector<Value> {
-      emitter.setCoordinate(nextRowCoordinate, group);
-      copyRow();
-      return {};
-    });
-    copies->closeGroup();
-    int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
+  if (copiesRows() && !inParts) {
+    copyFirst(group);
     return emitRows(groups * layout.rowsPerTeam,
                     [&](Value turn) { return affine(turn, groups, group); });
   }
@@ -827,6 +838,8 @@ void RowEmitter::emitTeam(Value group, Value team) {
   auto emitPart = [&] {
     emitter.setCoordinate(partCoordinate, part);
     startColumns();
+    if (copiesRows())
+      copyFirst(affine(part, layout.rowsPerTeam, emitter.indexConstant(0)));
     emitRows(layout.rowsPerTeam,
              [&](Value turn) { return affine(part, layout.rowsPerTeam, turn); });
     storeColumns();

@@ -43,13 +43,16 @@ static bool isOfRow(AffineExpr address) {
          address.isFunctionOfDim(tripCoordinate);
 }
 
+/// LLVM makes a condition of the number of two trips, which a verifier does not follow.
+static constexpr int64_t fewestRows = 3;
+
 /// Returns the rows that a workgroup owns, if a unit holds up to `held` workgroups: as few as let
 /// all run at a time, or some more where the unit with the most rows has fewer then. Returns 0 if
 /// there are too few rows.
 static int64_t chooseRowsPerTeam(int64_t rows, int64_t units, int64_t held) {
-  constexpr int64_t few = 3;     // LLVM makes a condition of the number of two trips
   constexpr int64_t enough = 16; // only the first one is waited for
-  const int64_t least = std::clamp<int64_t>(llvm::divideCeil(rows, units * held), few, enough);
+  const int64_t least =
+      std::clamp(int64_t(llvm::divideCeil(rows, units * held)), fewestRows, enough);
   const int64_t most = std::min<int64_t>(llvm::divideCeil(rows, units), enough);
   int64_t best = 0, fewest = INT64_MAX;
   for (int64_t each = least; each <= most; ++each) {
@@ -67,8 +70,33 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
   const Profile &profile = emitter.profile;
   if (profile.sm < minSm || profile.units == 0 || !profile.unrollPrivate || emitter.isStage() ||
       layout.teams != 1 || layout.teamSize == profile.subgroupSize || layout.isInterleaved ||
-      layout.rowLanes != 1 || !layout.rests.empty() || !emitter.domain.getColumnOps().empty())
+      layout.rowLanes != 1 || !layout.rests.empty())
     return;
+  SmallVector<Load> found = findLoads(survey);
+  constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up
+  const int64_t rowBytes = int64_t(found.size()) * layout.units * runBytes + ofSums;
+  // Of what a unit has for the largest workgroup, several smaller ones have a part each. Elements
+  // of 16 bits are widened once for all passes.
+  constexpr int64_t widened = 4;
+  const int64_t keptBytes =
+      int64_t(found.size()) * layout.getTrips() * layout.columnLanes * widened;
+  if (keptBytes == 0)
+    return;
+  const int64_t held = std::min(
+      {profile.maxWorkgroupSize / layout.workgroup, profile.workgroupMemory / rowBytes,
+       profile.privateRowBytes * profile.maxWorkgroupSize / (keptBytes * layout.workgroup)});
+  if (held == 0 || (held > 1 && isBoundByFunctions(found)))
+    return;
+  if (emitter.domain.getColumnOps().empty())
+    rowsPerTeam = chooseRowsPerTeam(layout.rows, profile.units, held);
+  else if (layout.rows % layout.rowsPerTeam == 0) // no part is shorter than others
+    rowsPerTeam = layout.rowsPerTeam;
+  if (rowsPerTeam >= fewestRows)
+    loads = std::move(found);
+}
+
+/// Returns all loads of rows if all of them can be copied, else none.
+SmallVector<RowCopies::Load> RowCopies::findLoads(const Survey &survey) const {
   SmallVector<Load> found;
   DenseSet<unsigned> buffers;
   for (const auto &[key, passes] : survey.loads) {
@@ -81,34 +109,14 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
     std::optional<AffineExpr> first = emitter.getRun(address, layout.columnLanes);
     if (!isOfRow(address) || !first || !isKeepable(element) ||
         layout.columnLanes * element.getIntOrFloatBitWidth() != runBytes * 8)
-      return;
+      return {};
     found.push_back({buffer, address, *first, element, {}});
   }
   // A buffer of elements would make each other load of a vector several loads.
   for (const Load &load : found)
     if (!buffers.insert(load.buffer).second)
-      return;
-  constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up
-  const int64_t rowBytes = int64_t(found.size()) * layout.units * runBytes + ofSums;
-  // Of what a unit has for the largest workgroup, several smaller ones have a part each. Elements
-  // of 16 bits are widened once for all passes.
-  constexpr int64_t widened = 4;
-  const int64_t keptBytes =
-      int64_t(found.size()) * layout.getTrips() * layout.columnLanes * widened;
-  if (found.empty() || keptBytes == 0)
-    return;
-  const int64_t held = std::min(
-      {profile.maxWorkgroupSize / layout.workgroup, profile.workgroupMemory / rowBytes,
-       profile.privateRowBytes * profile.maxWorkgroupSize / (keptBytes * layout.workgroup)});
-  if (held == 0)
-    return;
-  if (held > 1 && isBoundByFunctions(found))
-    return;
-  const int64_t perTeam = chooseRowsPerTeam(layout.rows, profile.units, held);
-  if (perTeam == 0)
-    return;
-  rowsPerTeam = perTeam;
-  loads = std::move(found);
+      return {};
+  return found;
 }
 
 /// Whether functions of the elements take longer than their way from and to memory. Then other

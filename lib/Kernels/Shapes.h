@@ -156,9 +156,10 @@ private:
   PointEmitter &emitter;
   const RowLayout &layout;
   llvm::SmallVector<Load> loads;
-  int64_t rowsPerTeam = 1;
+  int64_t rowsPerTeam = 0;
   mlir::Value group;
 
+  llvm::SmallVector<Load> findLoads(const Survey &survey) const;
   bool isBoundByFunctions(llvm::ArrayRef<Load> found) const;
   /// Returns the memory of the current trip, and the invocation's place in it.
   mlir::Value getMemory(const Load &load) const;

@@ -19,11 +19,11 @@ COLUMNS = 1104  # trips of all invocations and a rest, of four elements and of e
 GRAPHS = ("softmax", "softmax_vjp", "layer_norm", "rms_norm", "cross_entropy", "cross_entropy_vjp")
 
 
-def compile_graph(weir, name, graph, rows, element="f32", units=2):
-    """Compiles for a GPU of as many units, of which each holds one workgroup or two. The first argument is donated."""
+def compile_graph(weir, name, graph, rows, element="f32", workgroup_size=128, **changes):
+    """Compiles for a GPU of two units, of which each holds a few workgroups. The first argument is donated."""
     profile = weir.folder / f"{name}.json"
-    profile.write_text(json.dumps({"like": "sm_80", "name": name, "units": units, "max_workgroup_size": 128,
-                                   "workgroup_size": 128}))
+    profile.write_text(json.dumps({"like": "sm_80", "name": name, "units": 2, "max_workgroup_size": workgroup_size,
+                                   "workgroup_size": 128} | changes))
     text = getattr(weir_graphs, graph)(rows, COLUMNS)
     if element != "f32":
         text = weir_graphs.store_as(element, text)
@@ -38,16 +38,12 @@ def count_copies(artifact):
     return code.count("cp.async.cg.shared.global")
 
 
-# Seven rows are no multiple of the rows that a workgroup owns.
-@pytest.mark.parametrize("rows", [7, 8])
-@pytest.mark.parametrize("element", ["f32", "bf16"])
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_bits_are_those_of_loads(weir, graph, element, rows):
+def compare(weir, graph, rows, element, has_copies, **changes):
+    """Compares bit by bit with the same code where workgroup memory holds no row, and in f32 with the reference."""
     results = []
-    for name, units in (("copies", 2), ("loads", 100)):
-        artifact = compile_graph(weir, name, graph, rows, element, units)
-        # A function of each element of two bytes takes longer than its way from memory.
-        assert (count_copies(artifact) > 0) == (name == "copies" and (graph, element) != ("cross_entropy", "bf16"))
+    for name, limits in (("copies", {}), ("loads", {"workgroup_memory": 3000})):
+        artifact = compile_graph(weir, name, graph, rows, element, **changes, **limits)
+        assert (count_copies(artifact) > 0) == (has_copies and name == "copies")
         weir.run("run", artifact, "--device=sim", "--random-inputs=5", f"--output={name}.safetensors")
         assert "0 taken from the compiler" in weir.run("verify", artifact)
         results.append((weir.folder / f"{name}.safetensors").read_bytes())
@@ -55,6 +51,23 @@ def test_bits_are_those_of_loads(weir, graph, element, rows):
     if element == "f32":
         weir.run("run", artifact, "--device=reference", "--f64", "--random-inputs=5", "--output=expected.safetensors")
         weir.run("run", artifact, "--device=sim", "--random-inputs=5", "--compare=expected.safetensors", "--tolerance=1e-5")
+
+
+# Seven rows are no multiple of the rows that a workgroup owns.
+@pytest.mark.parametrize("rows", [7, 8])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_bits_are_those_of_loads(weir, graph, element, rows):
+    # A function of each element of two bytes takes longer than its way from memory.
+    compare(weir, graph, rows, element, (graph, element) != ("cross_entropy", "bf16"))
+
+
+@pytest.mark.parametrize("rows", [24, 23])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("graph", ["layer_norm_vjp", "rms_norm_vjp"])
+def test_rows_beside_columns(weir, graph, element, rows):
+    """A workgroup owns the rows of a part, if all parts have as many."""
+    compare(weir, graph, rows, element, rows == 24, workgroup_size=256)
 
 
 @pytest.mark.parametrize("graph", ["softmax", "softmax_vjp"])

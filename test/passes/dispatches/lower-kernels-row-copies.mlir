@@ -2,13 +2,13 @@
 // copies, loads what it has copied itself, and begins to copy over that.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=TWIN
+// RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=PART
 // Vulkan has no such copies.
 // RUN: weir-opt %s --weir-set-profile=profile=nvidia --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=NONE
 
 // NONE-NOT: nvgpu.device_async_copy
 
-// The kernels of the functions below, the last one first, have no copies but that of the first function.
-// TWIN-NOT:   nvgpu.device_async_copy
+// The kernels of these functions, the last one first, have no copies, but for that of the first one.
 // TWIN:       gpu.func @row_1024x4096_0(
 // TWIN-NOT:   nvgpu.device_async_copy
 // TWIN:       gpu.func @row_1024x32000(
@@ -20,6 +20,19 @@
 // TWIN:       gpu.func @row_1024x4096(
 // TWIN:       nvgpu.device_async_copy
 
+// Beside a column's part a workgroup owns the rows of the part, one behind the other.
+// PART:       gpu.func @row_column_1024x4096(
+// PART-COUNT-4: nvgpu.device_async_copy
+// PART:       nvgpu.device_async_create_group
+// PART:       scf.for %[[TURN:.*]] = %c0{{.*}} to %c4
+// PART:         %[[ROW:.*]] = arith.addi %{{.*}}, %[[TURN]]
+// PART:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c1 :
+// PART:         %[[LATER:.*]] = arith.addi %[[TURN]], %c1 :
+// PART:         %[[IS_THERE:.*]] = arith.cmpi ult, %[[LATER]], %c4
+// PART:         nvgpu.device_async_wait
+// PART:         scf.if %[[IS_THERE]] {
+// PART:           nvgpu.device_async_copy
+
 // CHECK-LABEL: gpu.func @row_1024x4096(
 // CHECK-SAME:  workgroup(%[[FIRST:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>, %[[SECOND:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>)
 // CHECK-SAME:  known_grid_size = array<i32: 256, 1, 1>
@@ -29,12 +42,12 @@
 // CHECK:       scf.for %[[TURN:.*]] = %c0{{.*}} to %c4
 // CHECK:         %[[SCALED:.*]] = arith.muli %[[TURN]], %c256
 // CHECK:         %[[ROW:.*]] = arith.addi %[[SCALED]], %[[GROUP]]
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c256
+// CHECK:         %[[IS_THERE:.*]] = arith.cmpi ult, %[[NEXT]], %c1024
 // CHECK:         nvgpu.device_async_wait %[[TOKEN]] {numGroups = 0 : i32}
 // CHECK-NEXT:    gpu.barrier
 // CHECK-COUNT-4: vector.load %{{.*}} {alignment = 16 : i64} : memref<1024xf32, #gpu.address_space<workgroup>>, vector<4xf32>
 // CHECK-NOT:     vector.load
-// CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c256
-// CHECK:         %[[IS_THERE:.*]] = arith.cmpi ult, %[[NEXT]], %c1024
 // CHECK:         scf.if %[[IS_THERE]] {
 // CHECK:           nvgpu.device_async_copy %{{.*}}, %[[FIRST]][%{{.*}}], 4 {bypassL1}
 // CHECK:           nvgpu.device_async_copy %{{.*}}, %[[SECOND]][%{{.*}}], 4 {bypassL1}
@@ -80,4 +93,19 @@ func.func @gathered(%x: tensor<50x4096xf32>, %i: tensor<1024xi32>) -> tensor<102
   } -> tensor<1024x4096xf32>
   %y = linalg.softmax dimension(1) ins(%g : tensor<1024x4096xf32>) outs(%e : tensor<1024x4096xf32>) -> tensor<1024x4096xf32>
   return %y : tensor<1024x4096xf32>
+}
+
+func.func @beside_columns(%x: tensor<1024x4096xf32>) -> (tensor<1024x4096xf32>, tensor<4096xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1024x4096xf32>
+  %c = tensor.empty() : tensor<4096xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%c : tensor<4096xf32>) -> tensor<4096xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<1024x4096xf32>) outs(%e : tensor<1024x4096xf32>) -> tensor<1024x4096xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<1024x4096xf32>) outs(%i : tensor<4096xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %a = arith.addf %o, %v : f32
+    linalg.yield %a : f32
+  } -> tensor<4096xf32>
+  return %y, %s : tensor<1024x4096xf32>, tensor<4096xf32>
 }
