@@ -89,8 +89,8 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
     return;
   if (emitter.domain.getColumnOps().empty())
     rowsPerTeam = chooseRowsPerTeam(layout.rows, profile.units, held);
-  else if (layout.rows % layout.rowsPerTeam == 0) // no part is shorter than others
-    rowsPerTeam = layout.rowsPerTeam;
+  else if (layout.rows % layout.rowsPerTeam == 0 && layout.restUnits == 0)
+    rowsPerTeam = layout.rowsPerTeam; // shorter parts, and rests, make code that is hard to prove
   if (rowsPerTeam >= fewestRows)
     loads = std::move(found);
 }
