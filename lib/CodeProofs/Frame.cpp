@@ -330,3 +330,19 @@ bool Frame::isFixedTrip(uint32_t loop, const std::vector<uint32_t> &equal) const
   auto found = digitOf.find({OfLoop, loop});
   return found != digitOf.end() && isFixedDigit(found->second, equal);
 }
+
+std::optional<uint32_t> Frame::findTripDigit(uint32_t loop) const {
+  auto found = digitOf.find({OfLoop, loop});
+  if (found == digitOf.end())
+    return std::nullopt;
+  uint32_t digit = found->second;
+  for (const Step &step : steps)
+    for (auto [from, factor] : step.from)
+      if (from == digit) {
+        if (step.kind != Step::Kind::Shift)
+          return std::nullopt;
+        digit = step.to;
+        break;
+      }
+  return digit;
+}

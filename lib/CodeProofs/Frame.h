@@ -46,6 +46,8 @@ public:
   /// `equal` are.
   bool isFixedId(uint32_t atom, const std::vector<uint32_t> &equal) const;
   bool isFixedTrip(uint32_t loop, const std::vector<uint32_t> &equal) const;
+  /// Returns the digit whose difference is that of the counters of a shared loop, if there is one.
+  std::optional<uint32_t> findTripDigit(uint32_t loop) const;
 
 private:
   /// The access that a number belongs to: both for ids, the first for its counters and those

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 using namespace weir::spv;
 
@@ -107,10 +108,12 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The digits that are equal in any two executions that touch a common byte.
+/// The digits whose difference is the same in any two executions that touch a common byte.
 struct Meeting {
   bool isPossible = true;
-  std::vector<uint32_t> equal; ///< digits
+  std::vector<uint32_t> equal; ///< digits that do not differ
+  /// How much larger others are in the first execution.
+  std::map<uint32_t, int64_t> differences;
 };
 } // namespace
 
@@ -147,7 +150,13 @@ static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &
     }
     if (!isPart || *times == 0)
       continue;
-    __int128 bound = -__int128(*times) * guard.constant;
+    // The part of the guard is a multiple of all its factors' common divisor.
+    int64_t divisor = 0;
+    for (auto [digit, factor] : guard.terms)
+      divisor = std::gcd(divisor, factor);
+    int64_t rest = guard.constant % divisor;
+    int64_t constant = guard.constant - (rest < 0 ? rest + divisor : rest);
+    __int128 bound = -__int128(*times) * constant;
     if (*times > 0)
       min += std::max<__int128>(bound - partMin, 0);
     else
@@ -159,51 +168,67 @@ static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &
 }
 
 /// Solves first.address - second.address in [1 - first.bytes, second.bytes - 1], from the digit
-/// with the largest factor down. A digit is equal in both accesses if the digits below cannot
-/// compensate for any difference.
+/// with the largest factor down. A digit that both have differs by one known number, and one that
+/// a single access has is one known number, if the digits below cannot compensate for another one.
 static Meeting meet(const Frame &frame, const Placed &first, const Placed &second) {
   Meeting meeting;
-  // The interval of the difference without the digits that both have.
+  // What is not solved yet: an interval, and digits of either access.
   __int128 low = __int128(first.address.constant) - second.address.constant - (second.bytes - 1);
   __int128 high = __int128(first.address.constant) - second.address.constant + (first.bytes - 1);
-  auto addFree = [&](uint32_t digit, int64_t factor) {
-    __int128 limit = __int128(factor) * (frame.getCount(digit) - 1);
-    (limit < 0 ? low : high) += limit;
+  Affine ofFirst, ofSecond;
+  ofFirst.terms = first.address.terms;
+  ofSecond.terms = second.address.terms;
+  struct Unknown {
+    uint32_t digit;
+    int64_t factor; ///< in the difference of the addresses
+    bool isInFirst, isInSecond;
   };
-  Affine rest; // digits that both have, not yet solved
-  for (auto [digit, factor] : first.address.terms)
-    if (!frame.isOther(digit) && second.address.getFactor(digit) == factor)
-      rest.terms.emplace_back(digit, factor);
-    else
-      addFree(digit, factor);
-  for (auto [digit, factor] : second.address.terms)
-    if (frame.isOther(digit) || first.address.getFactor(digit) != factor)
-      addFree(digit, -factor);
-  while (!rest.terms.empty()) {
-    auto largest = std::max_element(rest.terms.begin(), rest.terms.end(), [](auto a, auto b) {
-      return std::abs(a.second) < std::abs(b.second);
+  std::vector<Unknown> unknowns;
+  for (auto [digit, factor] : ofFirst.terms) {
+    const bool isShared = !frame.isOther(digit) && ofSecond.getFactor(digit) == factor;
+    unknowns.push_back({digit, factor, true, isShared});
+  }
+  for (auto [digit, factor] : ofSecond.terms)
+    if (frame.isOther(digit) || ofFirst.getFactor(digit) != factor)
+      unknowns.push_back({digit, -factor, false, true});
+  auto drop = [](Affine &sum, uint32_t digit) {
+    std::erase_if(sum.terms, [&](auto term) { return term.first == digit; });
+  };
+  while (!unknowns.empty()) {
+    auto largest = std::max_element(unknowns.begin(), unknowns.end(), [](auto &a, auto &b) {
+      return std::abs(a.factor) < std::abs(b.factor);
     });
-    auto [digit, signedFactor] = *largest;
-    rest.terms.erase(largest);
-    __int128 factor = std::abs(signedFactor), reach = frame.getCount(digit) - 1;
-    auto [firstMin, firstMax] = getRange(frame, rest, first.guards);
-    auto [secondMin, secondMax] = getRange(frame, rest, second.guards);
+    const Unknown unknown = *largest;
+    unknowns.erase(largest);
+    if (unknown.isInFirst)
+      drop(ofFirst, unknown.digit);
+    if (unknown.isInSecond)
+      drop(ofSecond, unknown.digit);
+    const bool isShared = unknown.isInFirst && unknown.isInSecond;
+    __int128 factor = std::abs(unknown.factor), reach = frame.getCount(unknown.digit) - 1;
+    auto [firstMin, firstMax] = getRange(frame, ofFirst, first.guards);
+    auto [secondMin, secondMax] = getRange(frame, ofSecond, second.guards);
     __int128 min = low + firstMin - secondMax, max = high + firstMax - secondMin;
-    // The range of differences d of this digit for which factor * d + [min, max] contains 0.
+    // The range of numbers d for which factor * d + [min, max] contains 0.
     auto divideUp = [&](__int128 value) {
       return value >= 0 ? (value + factor - 1) / factor : -(-value / factor);
     };
-    __int128 from = std::max(divideUp(-max), -reach), to = std::min(-divideUp(min), reach);
+    const bool isNegative = unknown.factor < 0;
+    const __int128 least = isShared || isNegative ? -reach : 0,
+                   most = isShared || !isNegative ? reach : 0;
+    __int128 from = std::max(divideUp(-max), least), to = std::min(-divideUp(min), most);
     if (from > to) {
       meeting.isPossible = false;
       return meeting;
     }
-    if (from != to)
+    if (from != to && isShared)
       return meeting; // the digits below are unknown, too
-    if (from == 0)
-      meeting.equal.push_back(digit);
+    if (isShared && from == 0)
+      meeting.equal.push_back(unknown.digit);
+    else if (isShared)
+      meeting.differences[unknown.digit] = int64_t(isNegative ? -from : from);
     low += factor * from;
-    high += factor * from;
+    high += factor * to;
   }
   meeting.isPossible = low <= 0 && high >= 0;
   return meeting;
@@ -337,31 +362,40 @@ static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting
   if (areUnordered(read, write))
     return false;
   std::vector<uint32_t> common = getCommonLoops(read, write);
-  for (uint32_t loop : common)
-    if (map.loops[loop].maxTrips != 1 && !frame.isFixedTrip(loop, meeting.equal))
+  Distance distance{common.size()};
+  for (size_t i = 0; i < common.size() && distance.trips == 0; ++i) {
+    if (map.loops[common[i]].maxTrips == 1 || frame.isFixedTrip(common[i], meeting.equal))
+      continue;
+    // The read may be in an earlier trip, by a known number.
+    std::optional<uint32_t> digit = frame.findTripDigit(common[i]);
+    auto difference = digit ? meeting.differences.find(*digit) : meeting.differences.end();
+    if (difference == meeting.differences.end() || difference->second > 0)
       return false;
+    distance = {i, -difference->second};
+  }
   if (!areFixed(frame, meeting, map.groupIds))
     return false;
   if (areByOne(map, frame, meeting, read, write) && !areLate(read, write))
-    return read.position < write.position;
-  return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
+    return distance.trips > 0 || read.position < write.position;
+  return isBarrierBetween(map, read, write, distance) == Answer::Yes;
 }
 
-/// Whether barriers order all executions of two accesses by one workgroup, given that the trips
-/// of the loops for which `isFixed` are the same. With `isOneInTrip`, in the same trips they are
-/// one execution.
+/// Whether all executions of two accesses by one workgroup are ordered, given that the trips of the
+/// loops for which `isFixed` are the same: by barriers or, if both are by one invocation, by its
+/// program. What it copies lands later, but behind all that it did before.
 static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
-                        const std::function<bool(uint32_t loop)> &isFixed,
-                        bool isOneInTrip = false) {
+                        const std::function<bool(uint32_t loop)> &isFixed, bool areByOne = false) {
   std::vector<uint32_t> common = getCommonLoops(a, b);
-  bool isFirst = a.position < b.position;
-  if (!isOneInTrip &&
-      isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, {common.size()}) != Answer::Yes)
+  auto isOrdered = [&](const MemoryAccess &first, const MemoryAccess &second, Distance distance) {
+    return (areByOne && !first.isLate && !second.isAsync) ||
+           isBarrierBetween(map, first, second, distance) == Answer::Yes;
+  };
+  bool isFirst = a.position < b.position, isOneExecution = areByOne && &a == &b;
+  if (!isOneExecution && !isOrdered(isFirst ? a : b, isFirst ? b : a, {common.size()}))
     return false;
   for (size_t i = 0; i < common.size(); ++i)
     if (map.loops[common[i]].maxTrips != 1 && !isFixed(common[i]) &&
-        (isBarrierBetween(map, a, b, {i, 1}) != Answer::Yes ||
-         isBarrierBetween(map, b, a, {i, 1}) != Answer::Yes))
+        (!isOrdered(a, b, {i, 1}) || !isOrdered(b, a, {i, 1})))
       return false;
   return true;
 }
@@ -375,8 +409,7 @@ static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
   auto isFixed = [&](uint32_t loop) { return frame.isFixedTrip(loop, meeting.equal); };
-  bool isOne = areByOne(map, frame, meeting, a, b);
-  return (isOne && !areLate(a, b)) || isSeparated(map, a, b, isFixed, isOne && &a == &b);
+  return isSeparated(map, a, b, isFixed, areByOne(map, frame, meeting, a, b));
 }
 
 //===----------------------------------------------------------------------===//

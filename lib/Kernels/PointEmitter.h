@@ -211,6 +211,12 @@ public:
   /// asynchronously. Returns the copy's token.
   mlir::Value copyRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count,
                       mlir::Value memory, mlir::Value at);
+  /// Returns the address of the first of `count` neighbours that an address in elements names by
+  /// the vector lane, if it is a multiple of their number.
+  std::optional<mlir::AffineExpr> getRun(mlir::AffineExpr address, int64_t count) const;
+  /// Copies neighbours as `copyRun` does, from the one at `first` of a buffer on.
+  mlir::Value copyFrom(unsigned buffer, mlir::AffineExpr first, int64_t count, mlir::Value memory,
+                       mlir::Value at);
   /// Begins to copy a box of an operand from the element `at` on to `slab`, from element `place`
   /// on. The mbarrier of that number counts its bytes.
   void copyTile(mlir::Value tensor, mlir::ValueRange at, llvm::ArrayRef<int64_t> box,
@@ -299,6 +305,10 @@ public:
   void setPass(unsigned number) { pass = number; }
   /// Returns the facts that the first emission recorded, or null in the first one.
   const Survey *getKnown() const { return known; }
+  /// Returns the facts that this emission recorded so far.
+  const Survey &getSurvey() const { return survey; }
+  /// Lets the second emission have a buffer of elements, never of vectors.
+  void keepElements(unsigned buffer) { survey.buffers[buffer].scalarAccess = true; }
 
   /// Reports an error at `op`. The emission goes on, and its code is discarded.
   mlir::InFlightDiagnostic fail(mlir::Operation *op) {
@@ -308,6 +318,8 @@ public:
   bool hasFailed() const { return isFailed; }
 
   mlir::Type getElementType(mlir::Value tensor) const;
+  /// Returns the tensor that is in a buffer.
+  mlir::Value getTensor(unsigned buffer) const;
   /// Returns the type of a buffer's memref.
   mlir::MemRefType getBufferType(unsigned buffer) const;
 

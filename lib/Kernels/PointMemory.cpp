@@ -30,13 +30,14 @@ static ArrayRef<int64_t> getShape(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getShape();
 }
 
-static Value getTensor(schedule::KernelOp kernel, unsigned buffer) {
-  unsigned inputs = kernel.getInputs().size();
-  return buffer < inputs ? kernel.getInputs()[buffer] : kernel.getResult(buffer - inputs);
+Value PointEmitter::getTensor(unsigned buffer) const {
+  schedule::KernelOp op = kernel; // which has no const methods
+  unsigned inputs = op.getInputs().size();
+  return buffer < inputs ? op.getInputs()[buffer] : op.getResult(buffer - inputs);
 }
 
 MemRefType PointEmitter::getBufferType(unsigned buffer) const {
-  auto type = cast<RankedTensorType>(getTensor(kernel, buffer).getType());
+  auto type = cast<RankedTensorType>(getTensor(buffer).getType());
   Type element = getStorageType(type.getElementType());
   int64_t count = type.getNumElements();
   bool canHold = !profile.hasFreeVectors() && profile.vectorWidth > 1 && count % lanes == 0 &&
@@ -129,7 +130,7 @@ Value PointEmitter::loadElement(unsigned buffer, Value address) {
 }
 
 Value PointEmitter::fromStorage(unsigned buffer, Value value) {
-  if (!getElementType(getTensor(kernel, buffer)).isInteger(1))
+  if (!getElementType(getTensor(buffer)).isInteger(1))
     return value;
   Value zero = arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(value.getType()));
   return arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
@@ -166,7 +167,11 @@ std::optional<AffineExpr> PointEmitter::getRun(Value tensor, ArrayRef<AffineExpr
                                                int64_t count) const {
   if (!getBuffer(tensor))
     return std::nullopt;
-  AffineExpr address = linearize(getSizes(tensor), indices), first = atLane(address, 0);
+  return getRun(linearize(getSizes(tensor), indices), count);
+}
+
+std::optional<AffineExpr> PointEmitter::getRun(AffineExpr address, int64_t count) const {
+  AffineExpr first = atLane(address, 0);
   for (int64_t lane = 1; lane < count; ++lane)
     if (simplify(atLane(address, lane) - first) != constant(lane))
       return std::nullopt;
@@ -186,12 +191,17 @@ Value PointEmitter::loadRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t 
 
 Value PointEmitter::copyRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count, Value memory,
                             Value at) {
-  unsigned buffer = *getBuffer(tensor);
+  return copyFrom(*getBuffer(tensor), *getRun(tensor, indices, count), count, memory, at);
+}
+
+Value PointEmitter::copyFrom(unsigned buffer, AffineExpr first, int64_t count, Value memory,
+                             Value at) {
   survey.buffers[buffer].read = true;
-  survey.buffers[buffer].scalarAccess = true;
-  Value place = expand(*getRun(tensor, indices, count));
+  keepElements(buffer);
+  Value place = expand(first);
   constexpr int64_t bytesPastL1 = 16; // shorter copies go through L1
-  const bool isPastL1 = count * getElementType(tensor).getIntOrFloatBitWidth() / 8 == bytesPastL1;
+  const bool isPastL1 =
+      count * getElementType(getTensor(buffer)).getIntOrFloatBitWidth() / 8 == bytesPastL1;
   return nvgpu::DeviceAsyncCopyOp::create(
       builder(), loc, nvgpu::DeviceAsyncTokenType::get(context), memory, at, buffers[buffer], place,
       builder().getIndexAttr(count), /*srcElements=*/Value(),

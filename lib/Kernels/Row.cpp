@@ -40,7 +40,8 @@ private:
   PointEmitter &emitter;
   const Profile &profile;
 
-  const RowLayout layout;
+  RowLayout layout;
+  std::optional<RowCopies> copies; ///< known in the second emission
   Value teamLane, subgroup, subgroupLane;
 
   // Passes over the row.
@@ -75,6 +76,9 @@ private:
   }
   void choosePrefetched();
   void prefetchNextRow();
+  void copyRow();
+  void fetchRow(Value next, Value isThere);
+  bool copiesRows() const { return copies && !copies->getLoads().empty(); }
   void storeRowResults();
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
@@ -434,6 +438,12 @@ void RowEmitter::makeCaches() {
   int64_t trips = layout.getTrips();
   if (trips == 0)
     return;
+  for (const RowCopies::Load &load : copies->getLoads()) {
+    std::pair<unsigned, AffineExpr> key(load.buffer, load.address);
+    emitter.cache.add(key, allocatePrivate(emitter, load.element, layout.columnLanes, trips));
+    privates.push_back({key, /*ofColumns=*/false});
+    budget -= trips * layout.columnLanes * (load.element.getIntOrFloatBitWidth() / 8);
+  }
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
       AffineExpr address = key.second;
@@ -442,7 +452,7 @@ void RowEmitter::makeCaches() {
                    (trips == 1 && address.isFunctionOfDim(teamLaneCoordinate));
       bool perRow = address.isFunctionOfDim(unitCoordinate);
       bool saves = ofColumns ? layout.rowsPerTeam > 1 : passesOfLoad.size() > 1;
-      if (!walks || perRow == ofColumns || !saves)
+      if (!walks || perRow == ofColumns || !saves || emitter.cache.find(key))
         continue;
       Type element = getElementTypeOrSelf(emitter.getBufferType(key.first).getElementType());
       if (!isKeepable(element))
@@ -582,6 +592,31 @@ void RowEmitter::prefetchNextRow() {
   }
 }
 
+/// Begins to copy the row of `nextRowCoordinate`.
+void RowEmitter::copyRow() {
+  SmallVector<Value> none;
+  forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
+    copies->copy(nextRowCoordinate);
+    return {};
+  });
+}
+
+/// Loads a row that was copied, and begins to copy the next one, if there is one.
+void RowEmitter::fetchRow(Value next, Value isThere) {
+  copies->wait();
+  SmallVector<Value> none;
+  forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
+    copies->fetch();
+    return {};
+  });
+  emitter.setCoordinate(nextRowCoordinate, next);
+  emitter.guard(isThere, {}, [&]() -> SmallVector<Value> {
+    copyRow();
+    return {};
+  });
+  copies->closeGroup();
+}
+
 void RowEmitter::emitPass(unsigned pass) {
   emitter.setPass(pass);
   Block &body = emitter.kernel.getBody().front();
@@ -715,6 +750,9 @@ void RowEmitter::emitRowBody() {
   for (Private &kept : privates)
     if (!kept.ofColumns)
       emitter.cache.setFilled(kept.key, false);
+  if (copies)
+    for (const RowCopies::Load &load : copies->getLoads())
+      emitter.cache.setFilled({load.buffer, load.address}, true);
   for (const auto &key : keptValues)
     emitter.computedCache.setFilled(key, false);
   for (unsigned pass = 0; pass < passes; ++pass)
@@ -740,11 +778,35 @@ void RowEmitter::emitTeam(Value group, Value team) {
       return {};
     });
   };
+  // Rows of a part are neighbours; others are as far apart as there are workgroups.
+  const int64_t groups = llvm::divideCeil(layout.rows, layout.rowsPerTeam);
+  auto copyFirst = [&](Value row) {
+    copies->allocate();
+    emitter.loop(1, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+      emitter.setCoordinate(nextRowCoordinate, row);
+      copyRow();
+      return {};
+    });
+    copies->closeGroup();
+  };
+  auto fetchNext = [&](Value turn, Value row) {
+    OpBuilder &b = emitter.builder();
+    auto add = [&](Value number, int64_t distance) -> Value {
+      return arith::AddIOp::create(b, loc, number, emitter.indexConstant(distance));
+    };
+    Value next = add(row, inParts ? 1 : groups);
+    Value isThere =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, inParts ? add(turn, 1) : next,
+                              emitter.indexConstant(inParts ? layout.rowsPerTeam : layout.rows));
+    fetchRow(next, isThere);
+  };
   auto emitRows = [&](int64_t rowsAtOnce, function_ref<Value(Value turn)> getRow) {
     emitter.loop(layout.rowsPerTeam, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
       Value row = getRow(turn);
       auto body = [&] {
         emitter.setCoordinate(unitCoordinate, row);
+        if (copiesRows())
+          fetchNext(turn, row);
         if (!prefetched.empty()) {
           OpBuilder &b = emitter.builder();
           Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(1));
@@ -761,6 +823,11 @@ void RowEmitter::emitTeam(Value group, Value team) {
       return {};
     });
   };
+  if (copiesRows() && !inParts) {
+    copyFirst(group);
+    return emitRows(groups * layout.rowsPerTeam,
+                    [&](Value turn) { return affine(turn, groups, group); });
+  }
   if (!inParts) {
     emitRows(layout.teams * layout.rowsPerTeam, [&](Value turn) {
       return affine(affine(group, layout.rowsPerTeam, turn), layout.teams, team);
@@ -771,6 +838,8 @@ void RowEmitter::emitTeam(Value group, Value team) {
   auto emitPart = [&] {
     emitter.setCoordinate(partCoordinate, part);
     startColumns();
+    if (copiesRows())
+      copyFirst(affine(part, layout.rowsPerTeam, emitter.indexConstant(0)));
     emitRows(layout.rowsPerTeam,
              [&](Value turn) { return affine(part, layout.rowsPerTeam, turn); });
     storeColumns();
@@ -812,6 +881,11 @@ void RowEmitter::emitRowRests(Value group, int64_t first) {
 void RowEmitter::run(EmittedKernel &launch) {
   emitter.setLanes(std::max(layout.rowLanes, layout.columnLanes));
   assignPasses();
+  if (const Survey *known = emitter.getKnown()) {
+    copies.emplace(emitter, *known, layout);
+    if (!copies->getLoads().empty())
+      layout.rowsPerTeam = copies->getRowsPerTeam();
+  }
   int64_t teams = emitter.domain.getColumnOps().empty()
                       ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)
                       : emitter.domain.getParts();
@@ -859,6 +933,11 @@ void RowEmitter::run(EmittedKernel &launch) {
     });
     emitRowRests(group, groups);
   });
+  if (!emitter.getKnown()) {
+    const RowCopies chosen(emitter, emitter.getSurvey(), layout);
+    for (const RowCopies::Load &load : chosen.getLoads())
+      emitter.keepElements(load.buffer);
+  }
 }
 
 void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) {

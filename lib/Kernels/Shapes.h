@@ -124,6 +124,48 @@ struct RowLayout {
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
 
+/// Loads of rows that are copied to workgroup memory asynchronously, each row while the one before
+/// is computed. There are none where that is not possible, or does not help.
+class RowCopies {
+public:
+  struct Load {
+    unsigned buffer = 0;
+    mlir::AffineExpr address, first; ///< of a vector, and of its first element
+    mlir::Type element;
+    llvm::SmallVector<mlir::Value> memory; ///< of the workgroup, by trip over a row
+  };
+
+  /// Chooses the loads, of those that an emission recorded.
+  RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayout &layout);
+
+  llvm::ArrayRef<Load> getLoads() const { return loads; }
+  /// Returns the number of rows that a workgroup owns if there are loads.
+  int64_t getRowsPerTeam() const { return rowsPerTeam; }
+  /// Makes room in workgroup memory.
+  void allocate();
+  /// Begins to copy what the invocation reads at the current trip of a row.
+  void copy(unsigned rowCoordinate);
+  /// Lets `wait` be for all copies that were begun.
+  void closeGroup();
+  /// Waits for all copies.
+  void wait();
+  /// Loads what the invocation has copied at the current trip into the emitter's cache.
+  void fetch();
+
+private:
+  PointEmitter &emitter;
+  const RowLayout &layout;
+  llvm::SmallVector<Load> loads;
+  int64_t rowsPerTeam = 0;
+  mlir::Value group;
+
+  llvm::SmallVector<Load> findLoads(const Survey &survey) const;
+  bool isBoundByFunctions(llvm::ArrayRef<Load> found) const;
+  /// Returns the memory of the current trip, and the invocation's place in it.
+  mlir::Value getMemory(const Load &load) const;
+  mlir::Value getPlace() const;
+};
+
 /// Combines the values of a subgroup's invocations, always in the same order; all get the result.
 /// `lane` is the number of the invocation in the subgroup. With `lanes`, each so many neighbours
 /// combine theirs.

@@ -209,8 +209,12 @@ void Predictor::findTerms() {
     const double latency = getClocks(mean.chain) * fills;
     result.terms.push_back({"latency", latency});
     // A pipeline of two stages, waiting and moving: all but one of the rounds overlap. What is
-    // loaded behind a barrier is not on its way before it.
-    const double repeats = code.hasBarriers ? fills : std::max(1.0, mean.rounds) * fills;
+    // loaded behind a barrier is not on its way before it, unless it is copied across it. Where
+    // computing takes longer than moving, its own chain is waited for, which no copy shortens.
+    double ofGroup = std::max(1.0, mean.rounds);
+    if (code.hasBarriers)
+      ofGroup = moving >= computing ? 1 + mean.roundsAhead : 1;
+    const double repeats = ofGroup * fills;
     longest = std::max(longest, latency) + std::min(longest, latency) / repeats;
     // Little's law, with the loads that a subgroup has on its way.
     const double running = std::min(units * double(result.occupancy.workgroups), result.workgroups);

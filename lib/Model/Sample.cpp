@@ -199,6 +199,7 @@ GroupSums Sampler::run(int64_t number, int64_t l2Lines, uint64_t maxRequests,
     sums.work.add(warp->getWork(), 1);
     sums.chain = std::max(sums.chain, warp->getClock());
     sums.rounds = std::max(sums.rounds, double(warp->getRounds()));
+    sums.roundsAhead = std::max(sums.roundsAhead, warp->getRoundsAhead());
     assumptions.insert(warp->getAssumptions().begin(), warp->getAssumptions().end());
   }
   for (auto &[binding, all] : meter.read)
@@ -233,6 +234,7 @@ static void add(GroupSums &to, const GroupSums &from, double times) {
   to.waitedBytes += times * from.waitedBytes;
   to.chain = std::max(to.chain, from.chain);
   to.rounds = std::max(to.rounds, from.rounds);
+  to.roundsAhead = std::max(to.roundsAhead, from.roundsAhead);
   for (auto [binding, bytes] : from.read)
     to.read[binding] += times * bytes;
   for (auto [binding, bytes] : from.fetched)

@@ -50,6 +50,7 @@ struct GroupSums {
   double waitedBytes = 0; ///< bytes from L2 and memory, times the clocks that each takes
   double chain = 0;       ///< clocks of the slowest subgroup
   double rounds = 0;      ///< blocks in turn that read operands
+  double roundsAhead = 0; ///< `Warp::getRoundsAhead`
   std::map<int64_t, double> read, written; ///< distinct bytes, by binding
   std::map<int64_t, double> fetched;       ///< bytes that its part of L2 lacks, by binding
 };

@@ -474,11 +474,34 @@ void Warp::schedule(const Step &step, double latency) {
     now = start + step.issue;
   if (step.kind == Step::Kind::Store)
     ahead = std::max(ahead, start); // no load moves up over it
-  if (step.kind == Step::Kind::Copy)
+  if (step.kind == Step::Kind::Copy) {
     copies = std::max(copies, start + latency);
-  else if (step.instruction->result && step.instruction->result < ready.size())
+    hasCopied = true;
+  } else if (step.instruction->result && step.instruction->result < ready.size()) {
     ready[step.instruction->result] =
         start + (step.issue > 0 || step.kind == Step::Kind::Load ? latency : 0);
+  }
+}
+
+/// Waits until only the last `groupsLeft` groups of copies may be on their way.
+void Warp::waitForCopies(int64_t groupsLeft) {
+  if (groups.size() <= size_t(groupsLeft))
+    return;
+  const size_t landed = groups.size() - size_t(groupsLeft);
+  const double now = std::max(clock, ahead);
+  double share = 2; // more than any
+  for (; landedGroups < landed; ++landedGroups) {
+    const CopyGroup &group = groups[landedGroups];
+    if (group.isEmpty)
+      continue;
+    const double past = group.landed > group.begun
+                            ? std::min(1.0, (now - group.begun) / (group.landed - group.begun))
+                            : 1;
+    share = std::min(share, group.barriers < barriers ? past : 0);
+  }
+  if (share <= 1)
+    roundsAhead += share;
+  clock = ahead = std::max(now, groups[landed - 1].landed);
 }
 
 /// Runs a product of matrices by four subgroups, which read its factors once for all of them, a
@@ -608,14 +631,14 @@ void Warp::run(const Step &step, Mask mask) {
     break;
   case Step::Kind::Barrier:
     clock = ahead = std::max(clock, ahead) + step.issue;
+    ++barriers;
     return;
   case Step::Kind::CommitCopies:
-    groups.push_back(copies);
+    groups.push_back({std::max(clock, ahead), copies, barriers, !hasCopied});
+    hasCopied = false;
     return;
   case Step::Kind::WaitCopies:
-    if (groups.size() > size_t(step.groups))
-      clock = ahead = std::max({clock, ahead, groups[groups.size() - 1 - size_t(step.groups)]});
-    return;
+    return waitForCopies(step.groups);
   case Step::Kind::Tile:
     return forEach(mask, [&](uint32_t lane) { copyTile(step, lane); });
   case Step::Kind::WaitTile: {

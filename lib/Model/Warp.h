@@ -59,6 +59,9 @@ public:
   const Work &getWork() const { return work; }
   /// Returns how many blocks it ran that read operands.
   uint64_t getRounds() const { return rounds; }
+  /// Returns how many waits were for copies that had been on their way across a barrier, each by
+  /// the share of the copies' latency that was over by then.
+  double getRoundsAhead() const { return roundsAhead; }
   uint64_t getLaneSteps() const { return laneSteps; }
   /// Sentences about what was assumed because it depends on loaded data.
   const std::set<std::string> &getAssumptions() const { return assumptions; }
@@ -87,6 +90,7 @@ private:
   void schedule(const Step &step, double latency);
   void multiply(const Step &step);
   void copyTile(const Step &step, uint32_t lane);
+  void waitForCopies(int64_t groupsLeft);
   double getReady(const Step &step) const;
   void assume(const Instruction &instruction, const std::string &what);
   bool isExchange(const Instruction &instruction) const;
@@ -113,7 +117,17 @@ private:
   std::vector<double> ready; ///< by id
   double joinedLatency = 0;  ///< of the last load
   double copies = 0;         ///< when all copies of the open group are there
-  std::vector<double> groups;
+  /// Asynchronous copies that are waited for together.
+  struct CopyGroup {
+    double begun = 0, landed = 0;
+    uint64_t barriers = 0; ///< that were passed before
+    bool isEmpty = true;
+  };
+  std::vector<CopyGroup> groups;
+  size_t landedGroups = 0; ///< the first ones, that were waited for
+  bool hasCopied = false;  ///< since the last group
+  uint64_t barriers = 0;   ///< that were passed
+  double roundsAhead = 0;
   double products = 0; ///< when all products by four subgroups have ended
   std::vector<double> productGroups;
   std::map<uint64_t, double> tiles; ///< by mbarrier: when all copies of boxes are there

@@ -217,3 +217,13 @@ def edit(random, documents):
             break  # the first edit left nothing for a second
         names.append(change.__name__)
     return documents, names
+
+
+def edit_code(weir, artifact, edit):
+    """Copies an artifact, its one file of PTX edited."""
+    documents, rest = read_documents(artifact)
+    [name] = [name for name in rest if name.endswith(".ptx")]
+    rest[name] = edit(rest[name].decode()).encode()
+    copy = weir.folder / "edited.weir"
+    write_documents(copy, documents, rest)
+    return copy, name

@@ -11,7 +11,7 @@ import pytest
 
 from check import check_cuda
 from conftest import BIN
-from edits import read_documents, write_documents
+from edits import edit_code, read_documents, write_documents
 from graphs import make
 
 STRATEGIES = ["random", "recorded", "latest-first", "writer-first", "split"]
@@ -116,16 +116,6 @@ func.func @f(%x: tensor<5x300xf32>, %g: tensor<300xf32>, %b: tensor<300xf32>) ->
   return %y : tensor<5x300xf32>
 }
 """
-
-
-def edit_code(weir, artifact, edit):
-    """Copies an artifact, its one file of PTX edited."""
-    documents, rest = read_documents(artifact)
-    [name] = [name for name in rest if name.endswith(".ptx")]
-    rest[name] = edit(rest[name].decode()).encode()
-    copy = weir.folder / "edited.weir"
-    write_documents(copy, documents, rest)
-    return copy, name
 
 
 @pytest.mark.parametrize("with_another", [False, True])

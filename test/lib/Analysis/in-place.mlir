@@ -260,4 +260,114 @@ gpu.module @m {
     func.call @library(%z) : (memref<64xf32>) -> ()
     gpu.return
   }
+  // Rows in turn: each is copied while the one before is stored, and waited for before it is stored itself.
+  // expected-remark @below {{copied: 1 over 0}}
+  gpu.func @copied(%x: memref<64xf32>, %y: memref<64xf32>) workgroup(%row: memref<16xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 4, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    %t = gpu.thread_id x
+    %at = arith.muli %t, %c4 : index
+    %first = nvgpu.device_async_copy %x[%at], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+    %t0 = nvgpu.device_async_create_group
+    scf.for %k = %c0 to %c4 step %c1 {
+      nvgpu.device_async_wait %t0 {numGroups = 0 : i32}
+      %v = vector.load %row[%at] : memref<16xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      %base = arith.muli %k, %c16 : index
+      %here = arith.addi %base, %at : index
+      %n = arith.addi %k, %c1 : index
+      %is = arith.cmpi ult, %n, %c4 : index
+      scf.if %is {
+        %there = arith.addi %here, %c16 : index
+        %next = nvgpu.device_async_copy %x[%there], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+      }
+      %t1 = nvgpu.device_async_create_group
+      vector.store %v, %y[%here] : memref<64xf32>, vector<4xf32>
+    }
+    gpu.return
+  }
+  // Nothing waits for the copies.
+  // expected-remark @below {{not_waited:}}
+  gpu.func @not_waited(%x: memref<64xf32>, %y: memref<64xf32>) workgroup(%row: memref<16xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 4, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    %t = gpu.thread_id x
+    %at = arith.muli %t, %c4 : index
+    %first = nvgpu.device_async_copy %x[%at], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+    %t0 = nvgpu.device_async_create_group
+    scf.for %k = %c0 to %c4 step %c1 {
+      %v = vector.load %row[%at] : memref<16xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      %base = arith.muli %k, %c16 : index
+      %here = arith.addi %base, %at : index
+      %n = arith.addi %k, %c1 : index
+      %is = arith.cmpi ult, %n, %c4 : index
+      scf.if %is {
+        %there = arith.addi %here, %c16 : index
+        %next = nvgpu.device_async_copy %x[%there], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+      }
+      %t1 = nvgpu.device_async_create_group
+      vector.store %v, %y[%here] : memref<64xf32>, vector<4xf32>
+    }
+    gpu.return
+  }
+  // The wait is for groups that were closed, and the copies are in none.
+  // expected-remark @below {{in_no_group:}}
+  gpu.func @in_no_group(%x: memref<64xf32>, %y: memref<64xf32>) workgroup(%row: memref<16xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 4, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    %t = gpu.thread_id x
+    %at = arith.muli %t, %c4 : index
+    %first = nvgpu.device_async_copy %x[%at], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+    %t0 = nvgpu.device_async_create_group
+    scf.for %k = %c0 to %c4 step %c1 {
+      nvgpu.device_async_wait %t0 {numGroups = 0 : i32}
+      %v = vector.load %row[%at] : memref<16xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      %base = arith.muli %k, %c16 : index
+      %here = arith.addi %base, %at : index
+      %n = arith.addi %k, %c1 : index
+      %is = arith.cmpi ult, %n, %c4 : index
+      scf.if %is {
+        %there = arith.addi %here, %c16 : index
+        %next = nvgpu.device_async_copy %x[%there], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+      }
+      vector.store %v, %y[%here] : memref<64xf32>, vector<4xf32>
+    }
+    gpu.return
+  }
+  // The copy may still read the row that is stored.
+  // expected-remark @below {{of_this_row:}}
+  gpu.func @of_this_row(%x: memref<64xf32>, %y: memref<64xf32>) workgroup(%row: memref<16xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 4, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    %t = gpu.thread_id x
+    %at = arith.muli %t, %c4 : index
+    %first = nvgpu.device_async_copy %x[%at], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+    %t0 = nvgpu.device_async_create_group
+    scf.for %k = %c0 to %c4 step %c1 {
+      nvgpu.device_async_wait %t0 {numGroups = 0 : i32}
+      %v = vector.load %row[%at] : memref<16xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      %base = arith.muli %k, %c16 : index
+      %here = arith.addi %base, %at : index
+      %n = arith.addi %k, %c1 : index
+      %is = arith.cmpi ult, %n, %c4 : index
+      scf.if %is {
+        %there = arith.addi %here, %c0 : index
+        %next = nvgpu.device_async_copy %x[%there], %row[%at], 4 : memref<64xf32> to memref<16xf32, #gpu.address_space<workgroup>>
+      }
+      %t1 = nvgpu.device_async_create_group
+      vector.store %v, %y[%here] : memref<64xf32>, vector<4xf32>
+    }
+    gpu.return
+  }
 }

@@ -97,6 +97,54 @@ TEST(Overwrite, reads_in_a_later_trip) {
   }
 }
 
+TEST(Overwrite, reads_in_an_earlier_trip) {
+  // Rows in turn, each read while the one before is written; more than are compared one by one.
+  for (bool isNext : {true, false})
+    for (bool isLate : {false, true})
+      for (bool hasBarrier : {false, true}) {
+        Kernel kernel(100, 256);
+        Affine turn = kernel.addLoop(8), row = turn * 100 + kernel.group;
+        if (hasBarrier)
+          kernel.addBarrier({0});
+        Affine next = row + Affine::of(100);
+        kernel
+            .add(false, ((isNext ? next : row) * 256 + kernel.local) * 4, {0},
+                 {Affine::of(6) - turn})
+            .isLate = isLate;
+        kernel.add(true, ((isNext ? row : next) * 256 + kernel.local) * 4, {0},
+                   {Affine::of(6) - turn});
+        // A copy has read what its invocation has waited for before the barrier.
+        const bool isFirst = isNext && (!isLate || hasBarrier);
+        EXPECT_EQ(kernel.mayOverwrite() == Answer::Yes, isFirst) << isNext << isLate << hasBarrier;
+      }
+}
+
+TEST(Overwrite, digits_of_one_access) {
+  // The first row is read before the loop over all rows, more than are compared one by one.
+  for (bool isFirst : {true, false}) {
+    Kernel kernel(100, 256);
+    Affine turn = kernel.addLoop(8);
+    kernel.add(false, (kernel.linear() + Affine::of(isFirst ? 0 : 256 * 100)) * 4);
+    kernel.add(true, ((turn * 100 + kernel.group) * 256 + kernel.local) * 4, {0});
+    EXPECT_EQ(kernel.mayOverwrite(), Answer::Yes);
+    std::swap(kernel.map.accesses[0].position, kernel.map.accesses[1].position);
+    EXPECT_NE(kernel.mayOverwrite(), Answer::Yes);
+  }
+}
+
+TEST(Overwrite, guards_bound_multiples) {
+  // Of rows of 4,096 bytes a condition on bytes lets a workgroup read those of its own alone.
+  for (int64_t bytes : {7 * 4096 - 1, 7 * 4096}) {
+    Kernel kernel(100, 256);
+    Affine turn = kernel.addLoop(8);
+    Affine place = (kernel.group * 8 + turn) * 4096;
+    kernel.add(false, place + Affine::of(4096) + kernel.local * 4, {0},
+               {Affine::of(bytes) - turn * 4096});
+    kernel.add(true, place + kernel.local * 4, {0});
+    EXPECT_EQ(kernel.mayOverwrite() == Answer::Yes, bytes < 7 * 4096);
+  }
+}
+
 TEST(Overwrite, two_passes) {
   // Both passes walk the row with counters of their own; the second writes.
   Kernel kernel(16, 8);
@@ -204,6 +252,22 @@ TEST(Races, around_the_back_edge) {
       bool isFree = barriers == 3 || (barriers == 1 && trips == 1);
       EXPECT_EQ(kernel.isFreeOfRaces().answer, isFree ? Answer::Yes : Answer::No)
           << barriers << " in " << trips;
+    }
+}
+
+TEST(Races, own_copies) {
+  // Each invocation loads what it has copied in the trip before, then copies to the same bytes.
+  for (bool hasBarrier : {true, false})
+    for (bool isOwn : {true, false}) {
+      Kernel kernel(1, 1024);
+      Affine trip = kernel.addLoop(100);
+      if (hasBarrier)
+        kernel.addBarrier({0});
+      kernel.add(false, (isOwn ? kernel.local : Affine::of(1023) - kernel.local) * 4, {0});
+      kernel.add(true, kernel.local * 4, {0}).isLate = true;
+      kernel.join(shared);
+      EXPECT_EQ(kernel.isFreeOfRaces().answer == Answer::Yes, hasBarrier && isOwn)
+          << hasBarrier << isOwn;
     }
 }
 

@@ -459,17 +459,40 @@ TEST(Times, BarriersKeepLoadsApart) {
   EXPECT_GT(getChain("  bar.sync 0;\n"), 900);
 }
 
+/// Returns which part of the second longest term is added to the longest one.
+static double getRest(const std::string &body) {
+  Prediction prediction = get(body, 108, "a100", {1 << 30, 1 << 20});
+  double other = 0;
+  for (const Term &term : prediction.terms)
+    if (term.name != prediction.terms.front().name)
+      other = std::max(other, term.seconds);
+  return (prediction.seconds - prediction.terms.front().seconds) / other;
+}
+
 /// A kernel that loads once overlaps nothing; a loop overlaps all trips but one.
 TEST(Times, RoundsOverlap) {
-  auto getRest = [](const std::string &body) {
-    Prediction prediction = get(body, 108, "a100", {1 << 30, 1 << 20});
-    double other = 0;
-    for (const Term &term : prediction.terms)
-      if (term.name != prediction.terms.front().name)
-        other = std::max(other, term.seconds);
-    return (prediction.seconds - prediction.terms.front().seconds) / other;
-  };
   const std::string use = getLoad(16, 16) + "  add.rn.f32 %f5, %f1, %f1;\n";
   EXPECT_NEAR(getRest(use), 1, 1e-6);
   EXPECT_NEAR(getRest(getLoop(10, use)), 0.1, 1e-6);
+}
+
+/// What is loaded behind a barrier is not on its way before it, but for what was copied across it.
+TEST(Times, RoundsOfCopiesOverlap) {
+  const std::string begin =
+                        "  mov.u32 %r2, tile;\n  shl.b32 %r3, %t, 4;\n  add.s32 %r4, %r2, %r3;\n"
+                        "  mul.wide.u32 %d1, %i, 16;\n  add.s64 %d2, %a, %d1;\n",
+                    wait = "  cp.async.wait_group 0;\n", barrier = "  bar.sync 0;\n";
+  std::string copy, work;
+  for (int i = 0; i < 4; ++i)
+    copy += "  cp.async.cg.shared.global [%r4], [%d2+" + std::to_string(i * 442368) + "], 16;\n";
+  copy += "  cp.async.commit_group;\n  add.s64 %d2, %d2, 1769472;\n";
+  for (int i = 0; i < 300; ++i)
+    work += "  add.rn.f32 %f9, %f9, %f9;\n";
+  EXPECT_NEAR(getRest(begin + copy + getLoop(10, wait + barrier + copy + work + barrier)), 0.1,
+              1e-6);
+  // Only a part of the latency is over, or none.
+  EXPECT_GT(getRest(begin + copy + getLoop(9, wait + barrier + copy + barrier)), 0.5);
+  EXPECT_NEAR(getRest(begin + getLoop(9, copy + wait + barrier + work + barrier)), 1, 1e-6);
+  // No barrier ends the copy's round.
+  EXPECT_NEAR(getRest(begin + copy + getLoop(9, wait + barrier + copy + work)), 1, 1e-6);
 }
