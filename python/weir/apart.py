@@ -71,7 +71,9 @@ def call_apart(function: Callable[[], Any], passed_on: type[Exception]) -> Any:
 def _wait_for_data(reader: int, child: int) -> bool:
     """Returns whether a child has sent something or ended; false if it has used no processor for a while."""
     used = None
-    while not select.select([reader], [], [], PATIENCE)[0]:
+    ready = select.poll()
+    ready.register(reader, select.POLLIN)
+    while not ready.poll(PATIENCE * 1000):
         before, used = used, _read_processor_time(child)
         if used == before:
             return False
