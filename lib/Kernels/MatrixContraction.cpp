@@ -285,20 +285,13 @@ void MatrixContraction::store(ArrayRef<Value> loaded, AffineExpr firstProduct, i
     }
 }
 
-/// Begins to copy the invocation's shares of a slab, as far as factors are copied: one group, which
-/// is returned, or null.
-Value MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
-  if (!ofRows.isCopied && !ofColumns.isCopied)
-    return {};
-  SmallVector<Value> copies;
+/// Begins to copy the invocation's shares of a slab, as far as factors are copied.
+void MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
   for (const Side *side : {&ofRows, &ofColumns})
     for (const Side::Share &share : side->shares)
       if (side->isCopied)
-        copies.push_back(emitter.copyRun(
-            side->factor->get(), getShareIndices(*side, share, firstProduct, tile.slab),
-            runElements, side->slabs[slab], emitter.expand(share.place)));
-  return nvgpu::DeviceAsyncCreateGroupOp::create(
-      emitter.builder(), emitter.loc, nvgpu::DeviceAsyncTokenType::get(emitter.context), copies);
+        emitter.copyRun(side->factor->get(), getShareIndices(*side, share, firstProduct, tile.slab),
+                        runElements, side->slabs[slab], emitter.expand(share.place));
 }
 
 //===----------------------------------------------------------------------===//
@@ -411,7 +404,8 @@ MatrixContraction::Sums MatrixContraction::sumProducts() {
   walk.slabs = slabs;
   walk.slab = tile.slab;
   walk.roundCoordinate = roundCoordinate;
-  walk.copy = [&](AffineExpr first, unsigned stage) { return copy(first, stage); };
+  walk.copies = ofRows.isCopied || ofColumns.isCopied;
+  walk.copy = [&](AffineExpr first, unsigned stage) { copy(first, stage); };
   walk.load = [&](AffineExpr first) { return load(first, tile.slab, /*withCopied=*/false); };
   walk.store = [&](ArrayRef<Value> loaded, AffineExpr first, unsigned stage) {
     store(loaded, first, tile.slab, stage, /*withCopied=*/false);

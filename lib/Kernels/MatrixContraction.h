@@ -125,7 +125,7 @@ private:
                                       bool withCopied);
   void store(llvm::ArrayRef<mlir::Value> loaded, mlir::AffineExpr firstProduct, int64_t count,
              unsigned slab, bool withCopied);
-  mlir::Value copy(mlir::AffineExpr firstProduct, unsigned slab);
+  void copy(mlir::AffineExpr firstProduct, unsigned slab);
   Sums addPartialSlab(int64_t count, mlir::ValueRange sums);
   mlir::VectorType getFragmentType(int64_t registers) const;
   mlir::Value takeWords(const Side &side, unsigned slab, mlir::AffineExpr element, int64_t product);

@@ -76,9 +76,8 @@ public:
   llvm::SmallVector<mlir::Value> load(mlir::AffineExpr firstProduct, int64_t count) const;
   /// Stores what was loaded in workgroup memory.
   void store(llvm::ArrayRef<mlir::Value> loaded, unsigned stage = 0) const;
-  /// Begins to copy the invocation's shares of a whole slab, and adds the copies' tokens.
-  void copy(mlir::AffineExpr firstProduct, unsigned stage,
-            llvm::SmallVectorImpl<mlir::Value> &copies) const;
+  /// Begins to copy the invocation's shares of a whole slab.
+  void copy(mlir::AffineExpr firstProduct, unsigned stage) const;
 
 private:
   PointEmitter &emitter;
@@ -140,9 +139,9 @@ struct StageWalk {
   int64_t slabs = 0; ///< at least one less than there are stages
   int64_t slab = 0;  ///< products
   unsigned roundCoordinate = 0;
-  /// Begins to copy what is copied of the slab that begins at a product. Returns the closed group
-  /// of copies, or null if nothing is copied.
-  std::function<mlir::Value(mlir::AffineExpr first, unsigned stage)> copy;
+  bool copies = false, copiesAll = false; ///< a part of each slab, or all of it
+  /// Begins to copy what is copied of the slab that begins at a product.
+  std::function<void(mlir::AffineExpr first, unsigned stage)> copy;
   /// Loads what is not copied of a slab, and stores it where the slab before has been added up.
   std::function<llvm::SmallVector<mlir::Value>(mlir::AffineExpr first)> load;
   std::function<void(llvm::ArrayRef<mlir::Value> loaded, mlir::AffineExpr first, unsigned stage)>

@@ -71,7 +71,7 @@ def test_a_computed_factor_is_stored(weir, form):
 
 
 # Slabs on their way when the last round ends: none, some, as many as there are.
-@pytest.mark.parametrize("products", [32, 48, 64, 80, 85])
+@pytest.mark.parametrize("products", [32, 48, 64, 80, 85, 96, 112, 160, 165, 176])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_stages(weir, stages, products):
     text = make_graph("nn", 1, 256, 256, products).replace("ins(%twice,", "ins(%a,")

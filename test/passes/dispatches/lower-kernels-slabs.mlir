@@ -28,6 +28,21 @@
 // CHECK-NOT:     workgroup>
 // CHECK:         gpu.return
 
+// Ten slabs in three stages: three rounds, of which the last copies no slab behind the end, and one slab.
+// CHECK-LABEL: gpu.func @contraction_256x256x160(
+// CHECK:         scf.for %{{.*}} = %c0 to %c3
+// CHECK:           nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           %[[IS_THERE:.*]] = arith.cmpi ult, %{{.*}}, %c10
+// CHECK:           scf.if %[[IS_THERE]] {
+// CHECK-COUNT-5:     nvgpu.device_async_copy
+// CHECK:           }
+// CHECK-NEXT:      nvgpu.device_async_create_group
+// CHECK-COUNT-2:   nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CHECK:         nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// CHECK-NOT:     nvgpu.device_async_copy
+// CHECK:         gpu.return
+
 // 16 tiles of 64 x 64, in slabs of 16 products. The first factor is computed, so it is loaded before the
 // products of the slab before are added and stored behind them, to the other one of two slabs. The second is
 // copied.
@@ -110,6 +125,14 @@ func.func @computed(%a: tensor<256x64xf32>, %b: tensor<64x256xf32>) -> tensor<25
   %e = tensor.empty() : tensor<256x256xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
   %r = linalg.matmul ins(%twice, %b : tensor<256x64xf32>, tensor<64x256xf32>) outs(%zeros : tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %r : tensor<256x256xf32>
+}
+
+func.func @long(%a: tensor<256x160xf32>, %b: tensor<160x256xf32>) -> tensor<256x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256x256xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<256x160xf32>, tensor<160x256xf32>) outs(%zeros : tensor<256x256xf32>) -> tensor<256x256xf32>
   return %r : tensor<256x256xf32>
 }
 
