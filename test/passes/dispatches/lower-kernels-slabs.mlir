@@ -36,8 +36,7 @@
 // CHECK:           %[[IS_THERE:.*]] = arith.cmpi ult, %{{.*}}, %c10
 // CHECK:           scf.if %[[IS_THERE]] {
 // CHECK-COUNT-5:     nvgpu.device_async_copy
-// CHECK:           }
-// CHECK-NEXT:      nvgpu.device_async_create_group
+// CHECK:           nvgpu.device_async_create_group
 // CHECK-COUNT-2:   nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
 // CHECK:         nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
 // CHECK-NOT:     nvgpu.device_async_copy
