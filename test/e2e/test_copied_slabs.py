@@ -8,7 +8,7 @@ import ptxas
 import pytest
 
 from test_contractions import FORMS, make_graph
-from test_matrices import read_ptx
+from test_matrices import check_bits, get_stages, read_ptx
 
 # Batches, rows, columns, products: of whole tiles and three slabs; of parts of tiles, with a slab that is not whole
 # and as many slabs as are in memory; of odd lines and slabs behind the last round; of large tiles; of a tile
@@ -30,23 +30,7 @@ def compile_both(weir, text, **changes):
 
 
 def check(weir, artifacts, tolerance=2e-5):
-    """All of the code is proved, and the results have the bits of contractions without slabs."""
-    facts = re.search(r"(\d+) facts are proved from it, (\d+) taken", weir.run("verify", artifacts[0]))
-    assert int(facts[1]) > 0 and int(facts[2]) == 0
-    expected = weir.folder / "expected.safetensors"
-    weir.run("run", artifacts[0], "--device=reference", "--f64", "--random-inputs=1", f"--output={expected}")
-    outputs = []
-    for artifact in artifacts:
-        output = artifact.with_suffix(".safetensors")
-        weir.run("run", artifact, "--device=sim", "--random-inputs=1", f"--compare={expected}",
-                 f"--tolerance={tolerance}", f"--output={output}")
-        outputs.append(output.read_bytes())
-    assert len(set(outputs)) == 1
-
-
-def get_stages(text):
-    """The number of slabs that copies go to."""
-    return max(map(int, re.findall(r"cp\.async\.wait_group \t?(\d+);", text))) + 2
+    check_bits(weir, artifacts, tolerance, "--f64")
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=lambda sizes: "x".join(map(str, sizes)))
