@@ -172,7 +172,7 @@ static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &
 /// a single access has is one known number, if the digits below cannot compensate for another one.
 static Meeting meet(const Frame &frame, const Placed &first, const Placed &second) {
   Meeting meeting;
-  // What is not solved yet: an interval, and digits of either access.
+  // The part that is not solved yet: an interval, and digits of either access.
   __int128 low = __int128(first.address.constant) - second.address.constant - (second.bytes - 1);
   __int128 high = __int128(first.address.constant) - second.address.constant + (first.bytes - 1);
   Affine ofFirst, ofSecond;

@@ -6,7 +6,7 @@
 //
 //     begin to copy the first row
 //     for each row:
-//       wait for the copies                  each invocation waits for its own
+//       wait for the copies                  each invocation for its own, then for the others
 //       load the row into registers          each invocation loads what it has copied
 //       begin to copy the next row           to the same bytes, which are free again
 //       reduce the row and store the results
@@ -75,7 +75,7 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
   SmallVector<Load> found = findLoads(survey);
   constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up
   const int64_t rowBytes = int64_t(found.size()) * layout.units * runBytes + ofSums;
-  // Of what a unit has for the largest workgroup, several smaller ones have a part each. Elements
+  // Smaller workgroups divide what a unit has for the largest one. Elements
   // of 16 bits are widened once for all passes.
   constexpr int64_t widened = 4;
   const int64_t keptBytes =

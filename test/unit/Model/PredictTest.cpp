@@ -476,7 +476,7 @@ TEST(Times, RoundsOverlap) {
   EXPECT_NEAR(getRest(getLoop(10, use)), 0.1, 1e-6);
 }
 
-/// What is loaded behind a barrier is not on its way before it, but for what was copied across it.
+/// Loads behind a barrier are not on their way before it, but copies across it are.
 TEST(Times, RoundsOfCopiesOverlap) {
   const std::string begin =
                         "  mov.u32 %r2, tile;\n  shl.b32 %r3, %t, 4;\n  add.s32 %r4, %r2, %r3;\n"
