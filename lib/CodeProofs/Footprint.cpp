@@ -6,6 +6,7 @@
 #include "Points.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace weir::spv;
 
@@ -265,19 +266,39 @@ static Strided getStrided(const Framed &framed, int64_t width) {
   return set;
 }
 
+/// Splits a set's outermost stride where it walks as far as one of `strides` does, in smaller
+/// steps: 192 x 32768 is 12288 x 512 of 192 x 64. So sets that repeat together are united once.
+static void splitOutermost(Strided &set, const std::set<std::pair<int64_t, int64_t>> &strides) {
+  const auto [stride, count] = set.strides.front();
+  for (auto [larger, times] : strides) {
+    const int64_t inside = larger / stride;
+    if (larger <= stride || larger % stride != 0 || count % inside != 0 || count / inside != times)
+      continue;
+    set.strides.front() = {stride, inside};
+    set.strides.insert(set.strides.begin(), {larger, times});
+    return;
+  }
+}
+
 /// Returns the union of the sets as runs; none if there are too many.
 static std::optional<std::vector<ByteRange>> unite(std::vector<Strided> sets) {
-  std::map<std::pair<int64_t, int64_t>, std::vector<Strided>> byStride;
   std::vector<ByteRange> runs;
+  std::set<std::pair<int64_t, int64_t>> outermost;
   for (Strided &set : sets) {
     while (!set.strides.empty() && set.strides.back().first <= set.width) {
       set.width += set.strides.back().first * (set.strides.back().second - 1);
       set.strides.pop_back();
     }
-    if (set.strides.empty()) {
+    if (set.strides.empty())
       runs.push_back({set.begin, set.begin + set.width});
+    else
+      outermost.insert(set.strides.front());
+  }
+  std::map<std::pair<int64_t, int64_t>, std::vector<Strided>> byStride;
+  for (Strided &set : sets) {
+    if (set.strides.empty())
       continue;
-    }
+    splitOutermost(set, outermost);
     std::pair<int64_t, int64_t> outer = set.strides.front();
     set.strides.erase(set.strides.begin());
     byStride[outer].push_back(std::move(set));

@@ -193,6 +193,23 @@ TEST(Footprint, coverage_by_several) {
   EXPECT_EQ(getCoverage(kernel.map, 208).answer, Answer::No);
 }
 
+TEST(Footprint, coverage_by_trips_and_guarded_trips) {
+  // 2048 rows of 64 rounds of 192 bytes. All trips of a loop bring 64 of them, all but the last one
+  // those behind, and what is before and behind the loop the rest: more runs, row by row, than are
+  // kept.
+  Kernel kernel(2048, 16);
+  const Affine row = kernel.group * 12288 + kernel.local * 4, round = kernel.addLoop(64) * 192;
+  const std::vector<Affine> isNotLast = {Affine::of(62) -
+                                         kernel.map.atoms.getId(Atom::Kind::Trip, 0, 64)};
+  kernel.add(true, row);
+  kernel.add(true, row + round + Affine::of(64), {0});
+  kernel.add(true, row + round + Affine::of(128), {0}, isNotLast);
+  kernel.add(true, row + round + Affine::of(192), {0}, isNotLast);
+  EXPECT_EQ(getCoverage(kernel.map, 2048 * 12288).answer, Answer::No);
+  kernel.add(true, row + Affine::of(12224));
+  EXPECT_EQ(getCoverage(kernel.map, 2048 * 12288).answer, Answer::Yes);
+}
+
 /// Copies a 7 x 11 image into each of 500 planes of 9 x 13, at row 1 and `column`, and writes
 /// the border.
 static Kernel makePadded(int64_t column) {
