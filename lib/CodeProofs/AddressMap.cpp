@@ -42,7 +42,7 @@ void Walk::record(const Instruction &instruction, Id pointer, bool reads, bool w
     selections.clear();
   // Numbers that data decide have a range, which says as much as their choices.
   std::erase_if(selections, [&](Id selection) {
-    Value condition = get(definitions.at(selection)->operands[0]);
+    Value condition = get(findSelection(selection)->condition);
     bool isFollowed = condition.kind == Value::Kind::Condition &&
                       std::none_of(condition.constraints.begin(), condition.constraints.end(),
                                    [&](const Affine &each) { return hasOthers(each); });
@@ -53,7 +53,7 @@ void Walk::record(const Instruction &instruction, Id pointer, bool reads, bool w
     for (size_t i = 0; i < selections.size(); ++i) {
       bool isFirst = !(ways >> i & 1);
       choices[selections[i]] = isFirst;
-      require(chosen, get(definitions.at(selections[i])->operands[0]), isFirst);
+      require(chosen, get(findSelection(selections[i])->condition), isFirst);
     }
     recordOne(instruction, pointer, reads, writes, chosen);
   }
@@ -255,7 +255,7 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     } catch (TooLarge) {
     }
     define(instruction.result, value);
-    if (canBeVague(instruction.op) &&
+    if ((canBeVague(instruction.op) || joins.contains(instruction.result)) &&
         (isVague || std::any_of(operands.begin(), operands.end(),
                                 [&](Id operand) { return vague.contains(operand); })))
       vague.insert(instruction.result);
@@ -370,7 +370,8 @@ void Walk::define(Id id, const Value &value) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-/// Adds a guard, and what a choice in it must be so that it holds.
+/// Adds a guard, and what a choice in it must be so that it holds. Where that says all that the
+/// guard does, it stands for it.
 void Walk::addGuard(Context &context, const Affine &guard) {
   try {
     if (map.atoms.getRange(guard).min >= 0)
@@ -379,7 +380,9 @@ void Walk::addGuard(Context &context, const Affine &guard) {
   }
   if (context.guards.size() > maxGuards)
     throw Lost{"its branches are nested too deeply"};
+  const size_t place = context.guards.size();
   context.guards.push_back(guard);
+  Affine left = guard; // without the choices that are known
   for (auto [number, factor] : guard.terms) {
     const Atom atom = map.atoms[number];
     if (atom.kind != Atom::Kind::Choice || context.guards.size() > maxGuards / 2)
@@ -391,11 +394,15 @@ void Walk::addGuard(Context &context, const Affine &guard) {
       Value condition;
       condition.kind = Value::Kind::Condition;
       condition.constraints = atom.conditions;
-      if (mayBeFirst != mayBeSecond)
-        require(context, condition, mayBeFirst);
+      if (mayBeFirst == mayBeSecond)
+        continue;
+      require(context, condition, mayBeFirst);
+      left = left + ((mayBeFirst ? atom.of : atom.otherwise) - Affine::number(number)) * factor;
     } catch (TooLarge) {
     }
   }
+  if (left.isConstant() && left.constant >= 0)
+    context.guards.erase(context.guards.begin() + ptrdiff_t(place));
 }
 
 /// Adds to the guards that `condition` is true or false.
@@ -462,16 +469,19 @@ Walk::End Walk::walk(uint32_t block, std::optional<uint32_t> merge, Context &con
         break;
       }
     }
-    if (isVisited[block])
+    if (visitOf[block])
       throw Lost{"its control flow is not structured"};
     const Block &here = function.blocks[block];
     if (here.continueTarget) {
       next = walkLoop(block, context);
       continue;
     }
-    isVisited[block] = true;
-    for (const Instruction &instruction : here.instructions)
+    visitOf[block] = ++visits;
+    for (const Instruction &instruction : here.instructions) {
+      if (instruction.op == Op::Phi && arms && arms->merge == block)
+        joinArms(instruction);
       visit(instruction, context);
+    }
     next = branch(here, context, isSelected);
   }
   --depth;
@@ -520,6 +530,7 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   }
   uint32_t merge = function.getBlock(block.merge);
   std::vector<bool> isLeft;
+  std::vector<uint32_t> begins; // of arms
   for (size_t i = 0; i < block.successors.size(); ++i) {
     // Several cases may lead to one block.
     if (std::find(block.successors.begin(), block.successors.begin() + i, block.successors[i]) !=
@@ -530,6 +541,7 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
     }
     Context arm = context;
     require(arm, condition, i == 0);
+    begins.push_back(visits + 1);
     isLeft.push_back(walk(block.successors[i], merge, arm, true) == End::Left);
   }
   if (std::all_of(isLeft.begin(), isLeft.end(), [](bool left) { return left; }))
@@ -538,7 +550,34 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
     require(context, condition, isLeft[1]);
   else if (std::find(isLeft.begin(), isLeft.end(), true) != isLeft.end())
     context.isCertain = false;
+  else if (last.op == Op::BranchConditional)
+    arms = {merge,
+            uint32_t(&block - function.blocks.data()),
+            last.operands[0],
+            block.successors,
+            begins[0],
+            begins[1],
+            visits + 1};
   return merge;
+}
+
+/// Notes that a phi is a selection by the condition of a branch, where it has a number from each of
+/// its arms.
+void Walk::joinArms(const Instruction &phi) {
+  if (phi.operands.size() != 4)
+    return;
+  std::optional<Id> found[2];
+  for (size_t i = 0; i < 4; i += 2) {
+    const uint32_t from = function.getBlock(phi.operands[i + 1]), visit = visitOf[from];
+    const size_t arm = from == arms->branch ? (arms->successors[0] == arms->merge ? 0 : 1)
+                       : visit >= arms->begin && visit < arms->middle ? 0
+                       : visit >= arms->middle && visit < arms->end   ? 1
+                                                                      : 2;
+    if (arm < 2)
+      found[arm] = phi.operands[i];
+  }
+  if (found[0] && found[1])
+    joins[phi.result] = {arms->condition, *found[0], *found[1]};
 }
 
 /// Returns the block of a loop, other than its header, that each trip passes and that alone leads
@@ -617,7 +656,7 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   }
   map.loops[loop.number].guards = inside.guards.size();
   open.push_back(loop);
-  isVisited[block] = true;
+  visitOf[block] = ++visits;
   bool wasInHeader = isInHeader;
   isInHeader = true;
   for (const Instruction &instruction : header.instructions)
@@ -625,7 +664,7 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   isInHeader = wasInHeader;
   Context end = inside;
   walk(body, std::nullopt, inside, false);
-  if (!isVisited[loop.continueTarget]) {
+  if (!visitOf[loop.continueTarget]) {
     // The end is only reached from inside selections.
     end.isCertain = false;
     walk(loop.continueTarget, std::nullopt, end, false);

@@ -454,6 +454,14 @@ std::optional<std::vector<int64_t>> Atoms::getValues(const Affine &sum) {
   return values;
 }
 
+std::optional<Interval> Atoms::findRange(const Affine &sum) {
+  std::optional<std::vector<int64_t>> values = getValues(sum);
+  if (!values)
+    return std::nullopt;
+  auto [min, max] = std::minmax_element(values->begin(), values->end());
+  return Interval{*min, *max};
+}
+
 /// Finds out whether a digit of a sum of digits is a digit of the number inside, by looking at all
 /// its values: compilers divide by constants in several steps.
 std::optional<Affine> Atoms::findQuotient(const Affine &of, int64_t divisor, int64_t modulus) {
@@ -492,9 +500,7 @@ Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
     return *digit;
   Interval range = getRange(of);
   if (range.min < 0)
-    if (std::optional<std::vector<int64_t>> values = getValues(of))
-      range = {*std::min_element(values->begin(), values->end()),
-               *std::max_element(values->begin(), values->end())};
+    range = findRange(of).value_or(range);
   if (range.min < 0)
     throw TooLarge();
   if (int64_t factor = getCommonDivisor(of, of.constant))

@@ -268,10 +268,13 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
   // Of a number that stands for others, the guard restricts those.
   exact &= std::none_of(terms.begin(), terms.end(),
                         [&](auto term) { return digits[term.first].isOther; });
-  if (terms.size() == 1 && terms[0].second > 0) {
-    // Lower bound of the digit.
-    auto [digit, factor] = terms[0];
-    int64_t minDigit = int64_t((-__int128(sum->constant) + factor - 1) / factor);
+  const bool allRise =
+      std::all_of(terms.begin(), terms.end(), [](auto term) { return term.second > 0; });
+  if (std::optional<Affine> bound = allRise ? findBound(*sum) : std::nullopt) {
+    // A lower bound of the digit with the largest factor.
+    const auto [digit, one] = bound->terms[0];
+    const int64_t minDigit = -bound->constant;
+    exact &= sum->constant + __int128(sum->getFactor(digit)) * minDigit >= 0;
     if (steps.size() >= maxSteps)
       throw TooLarge();
     uint32_t to = addDigit(digits[digit].count - minDigit, digits[digit].isOther);
@@ -300,6 +303,29 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
   }
   digits[top].count = std::min(digits[top].count, maxDigit + 1);
   exact &= isWhole;
+}
+
+std::optional<Affine> Frame::findBound(const Affine &guard) const {
+  if (guard.terms.empty())
+    return std::nullopt;
+  auto [top, factor] =
+      *std::max_element(guard.terms.begin(), guard.terms.end(),
+                        [](auto a, auto b) { return std::abs(a.second) < std::abs(b.second); });
+  __int128 most = guard.constant; // of the constant and the other digits
+  for (auto [digit, each] : guard.terms)
+    if (digit != top && each > 0)
+      most += __int128(each) * (digits[digit].count - 1);
+  const __int128 last = digits[top].count - 1;
+  if (factor > 0) {
+    const __int128 least = most >= 0 ? 0 : (-most + factor - 1) / factor;
+    if (least <= 0 || least > last)
+      return std::nullopt;
+    return Affine::number(top) + Affine::of(-int64_t(least));
+  }
+  const __int128 greatest = most / -__int128(factor);
+  if (most < 0 || greatest >= last)
+    return std::nullopt;
+  return Affine::of(int64_t(greatest)) - Affine::number(top);
 }
 
 bool Frame::isExact() const {

@@ -35,6 +35,10 @@ public:
   /// digits into one to do so.
   void restrict(const Affine &guard, Who who, bool merges);
 
+  /// Returns what a guard, a sum in digits, says of the digit with the largest factor, whatever
+  /// values the others have; none if it leaves it all its values.
+  std::optional<Affine> findBound(const Affine &guard) const;
+
   int64_t getCount(uint32_t digit) const { return digits[digit].count; }
   /// Whether it is a digit of a number other than ids and shared counters, which may differ in
   /// each execution.

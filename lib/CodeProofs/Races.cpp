@@ -19,10 +19,11 @@
 
 using namespace weir::spv;
 
-/// Max numbers of pairs of accesses to workgroup memory, of which barriers separate most; of pairs
-/// of accesses that are looked at, and compared one by one; and of pairs of executions.
-static constexpr size_t maxSharedPairs = 1 << 17, maxPairs = 1 << 14, maxCompared = 64,
-                        maxMeetings = 1 << 16;
+/// Max numbers of pairs of accesses to workgroup memory, of which barriers separate most, and to
+/// operands; of pairs of accesses that are looked at, and compared one by one; and of pairs of
+/// executions.
+static constexpr size_t maxSharedPairs = 1 << 19, maxOperandPairs = 1 << 15, maxPairs = 1 << 14,
+                        maxCompared = 64, maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Order
@@ -299,11 +300,16 @@ static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame 
   } while (first[0] && second[0] && (first != express(a, First) || second != express(b, Second)));
   if (!first[0] || !second[0])
     return std::nullopt;
-  auto gather = [](const std::vector<std::optional<Affine>> &sums, int64_t bytes) {
+  auto gather = [&](const std::vector<std::optional<Affine>> &sums, int64_t bytes) {
     Placed placed{*sums[0], {}, bytes};
     for (size_t i = 1; i < sums.size(); ++i)
       if (sums[i])
         placed.guards.push_back(*sums[i]);
+    // Behind them, what they say of single digits: addresses have other factors.
+    for (size_t i = 0, count = placed.guards.size(); i < count; ++i)
+      if (placed.guards[i].terms.size() > 1)
+        if (std::optional<Affine> bound = frame.findBound(placed.guards[i]))
+          placed.guards.push_back(*bound);
     return placed;
   };
   return std::pair(gather(first, a.bytes), gather(second, b.bytes));
@@ -629,6 +635,29 @@ private:
 };
 } // namespace
 
+/// Whether a guard of one access excludes one of the other for the same workgroup: no workgroup
+/// executes both.
+static bool areInOtherWorkgroups(const AddressMap &map, const MemoryAccess &a,
+                                 const MemoryAccess &b) {
+  auto isOfGroup = [&](const Affine &guard) {
+    return std::all_of(guard.terms.begin(), guard.terms.end(), [&](auto term) {
+      return map.atoms[term.first].kind == Atom::Kind::Workgroup;
+    });
+  };
+  for (const Affine &guard : a.guards)
+    for (const Affine &other : b.guards) {
+      if (!isOfGroup(guard) || !isOfGroup(other))
+        continue;
+      try {
+        const Affine sum = guard + other; // of two that are >= 0
+        if (sum.isConstant() && sum.constant < 0)
+          return true;
+      } catch (TooLarge) {
+      }
+    }
+  return false;
+}
+
 /// Whether any two executions of two accesses, or of one access, are ordered.
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                          Extents &extents, size_t &looks, size_t &compared, int64_t &byte) {
@@ -639,6 +668,8 @@ static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const Mem
   if (!isKnown(a) || !isKnown(b))
     return Answer::Unknown;
   if (&a != &b && a.root == MemoryAccess::Root::Shared && extents.areApart(a, b))
+    return Answer::Yes;
+  if (a.root == MemoryAccess::Root::Shared && areInOtherWorkgroups(map, a, b))
     return Answer::Yes;
   if (++looks > maxPairs)
     return Answer::Unknown;
@@ -667,7 +698,8 @@ PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root ro
       isFollowed &= access.root != MemoryAccess::Root::Unknown;
   result.answer = isFollowed ? Answer::Yes : Answer::Unknown;
   const bool isShared = root == MemoryAccess::Root::Shared;
-  if (writes.size() * (writes.size() + reads.size()) > (isShared ? maxSharedPairs : maxPairs)) {
+  if (writes.size() * (writes.size() + reads.size()) >
+      (isShared ? maxSharedPairs : maxOperandPairs)) {
     result.answer = Answer::Unknown;
     return result;
   }

@@ -65,8 +65,8 @@ std::optional<std::pair<Id, int64_t>> Walk::findStep(const Instruction &phi, con
   // One edge is from before the loop and one from its end.
   if (phi.op != Op::Phi || phi.operands.size() != 4)
     return std::nullopt;
-  size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
-  if (isVisited[function.getBlock(phi.operands[3 - before])])
+  size_t before = visitOf[function.getBlock(phi.operands[1])] ? 0 : 2;
+  if (visitOf[function.getBlock(phi.operands[3 - before])])
     return std::nullopt;
   std::optional<Induction> next = findInduction(phi.operands[2 - before], header, false);
   if (!next || next->phi != &phi)
@@ -151,7 +151,7 @@ std::optional<Walk::Trips> Walk::findTrips(const Block &header, const OpenLoop &
   // A loop of two trips may have a flag instead of a counter.
   if (const Instruction &flag = *test->second; flag.op == Op::Phi && flag.operands.size() == 4) {
     std::optional<Induction> own = findInduction(flag.result, header, false);
-    size_t before = isVisited[function.getBlock(flag.operands[1])] ? 0 : 2;
+    size_t before = visitOf[function.getBlock(flag.operands[1])] ? 0 : 2;
     const Constant *first = module.findConstant(flag.operands[before]),
                    *next = module.findConstant(flag.operands[2 - before]);
     auto isScalar = [](const Constant *constant) {
@@ -233,7 +233,7 @@ void Walk::countTrips(const Block &header, OpenLoop &loop, Context &inside) {
     if (maxTrips != 2 || phi.op != Op::Phi || phi.operands.size() != 4 ||
         values.contains(phi.result))
       continue;
-    size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
+    size_t before = visitOf[function.getBlock(phi.operands[1])] ? 0 : 2;
     Value first = get(phi.operands[before]), next = get(phi.operands[2 - before]);
     if (first.kind == Value::Kind::Number && next.kind == first.kind &&
         first.number->isConstant() && next.number->isConstant())

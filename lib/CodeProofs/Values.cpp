@@ -80,6 +80,10 @@ Interval Walk::getRange(const Affine &sum) {
   });
   if (range->min >= 0 || !hasDigits || ++looks > maxLooks)
     return *range;
+  if (std::optional<Interval> found = map.atoms.findRange(sum))
+    range = {std::max(range->min, found->min), std::min(range->max, found->max)};
+  if (range->min >= 0)
+    return *range;
   MemoryAccess access;
   access.address = sum;
   access.bytes = 1;
@@ -95,31 +99,56 @@ Interval Walk::getRange(const Affine &sum) {
 /// guards that hold here. The caller restores the values.
 void Walk::refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth) {
   auto definition = definitions.find(id);
-  if (!vague.contains(id) || depth > 16 || before.size() > 64 ||
-      definition->second->op == Op::Phi || !values.contains(id))
+  if (!vague.contains(id) || depth > 16 || before.size() > 64 || !values.contains(id))
     return;
-  for (Id operand : definition->second->operands)
-    refine(operand, before, depth + 1);
+  const std::optional<Selection> selection = findSelection(id);
+  if (definition->second->op != Op::Phi)
+    for (Id operand : definition->second->operands)
+      refine(operand, before, depth + 1);
+  else if (selection)
+    for (Id operand : {selection->condition, selection->first, selection->second})
+      refine(operand, before, depth + 1);
+  else
+    return;
   before.emplace_back(id, values[id]);
   auto choice = choices.find(id);
   try {
-    values[id] = choice != choices.end() ? get(definition->second->operands[choice->second ? 1 : 2])
-                                         : evaluate(*definition->second);
+    values[id] = choice != choices.end()
+                     ? get(choice->second ? selection->first : selection->second)
+                     : evaluate(*definition->second);
   } catch (TooLarge) {
   }
 }
 
+std::optional<Walk::Selection> Walk::findSelection(Id id) const {
+  if (auto join = joins.find(id); join != joins.end())
+    return join->second;
+  auto definition = definitions.find(id);
+  if (definition == definitions.end() || definition->second->op != Op::Select)
+    return std::nullopt;
+  const std::span<const uint32_t> operands = definition->second->operands;
+  return Selection{operands[0], operands[1], operands[2]};
+}
+
 /// Collects the selections that a number is made by.
 void Walk::findChoices(Id id, std::vector<Id> &found, size_t depth) const {
-  auto definition = definitions.find(id);
-  if (!vague.contains(id) || depth > 16 || definition->second->op == Op::Phi)
+  if (!vague.contains(id) || depth > 16)
     return;
-  if (definition->second->op == Op::Select &&
-      std::find(found.begin(), found.end(), id) == found.end())
+  const std::optional<Selection> selection = findSelection(id);
+  const Instruction &definition = *definitions.at(id);
+  if (definition.op == Op::Phi && !selection)
+    return;
+  if (selection && std::find(found.begin(), found.end(), id) == found.end())
     found.push_back(id);
-  for (Id operand : definition->second->operands)
+  auto go = [&](Id operand) {
     if (found.size() <= maxChoices)
       findChoices(operand, found, depth + 1);
+  };
+  if (selection)
+    for (Id operand : {selection->condition, selection->first, selection->second})
+      go(operand);
+  else
+    std::for_each(definition.operands.begin(), definition.operands.end(), go);
 }
 
 /// Returns the value of `id`, under guards that hold where it is used.
@@ -430,10 +459,9 @@ Value Walk::evaluateLogic(const Instruction &instruction) {
   }
 }
 
-Value Walk::evaluateSelect(const Instruction &instruction) {
-  Value condition = get(instruction.operands[0]), a = get(instruction.operands[1]),
-        b = get(instruction.operands[2]);
-  Value other = makeOther(instruction.type); // guards, or the choice of each, may say more
+Value Walk::evaluateSelect(const Selection &selection, Id type) {
+  Value condition = get(selection.condition), a = get(selection.first), b = get(selection.second);
+  Value other = makeOther(type); // guards, or the choice of each, may say more
   if (a.kind != Value::Kind::Number || b.kind != a.kind)
     return other;
   if (condition.kind == Value::Kind::Condition)
@@ -747,7 +775,10 @@ Value Walk::evaluateLane(const Instruction &instruction) {
       areSame = other.kind == first.kind && other.number == first.number &&
                 other.root == first.root && other.binding == first.binding;
     }
-    return areSame && !hasOthers(*first.number) ? first : makeOther(instruction.type);
+    if (areSame && !hasOthers(*first.number))
+      return first;
+    const std::optional<Selection> selection = findSelection(instruction.result);
+    return selection ? evaluateSelect(*selection, instruction.type) : makeOther(instruction.type);
   }
   case Op::Load:
     return evaluateLoad(instruction);
@@ -790,7 +821,7 @@ Value Walk::evaluateLane(const Instruction &instruction) {
         return value;
     return makeOther(instruction.type);
   case Op::Select:
-    return evaluateSelect(instruction);
+    return evaluateSelect(*findSelection(instruction.result), instruction.type);
   case Op::LogicalAnd:
   case Op::LogicalOr:
   case Op::LogicalEqual:

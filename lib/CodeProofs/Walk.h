@@ -95,7 +95,7 @@ class Walk {
 public:
   Walk(const Module &module, const EntryPoint &entry, const Launch &launch, AddressMap &map)
       : module(module), entry(entry), launch(launch), map(map),
-        function(module.getFunction(entry.function)), isVisited(function.blocks.size()) {}
+        function(module.getFunction(entry.function)), visitOf(function.blocks.size()) {}
   void run();
 
 private:
@@ -173,7 +173,13 @@ private:
   bool hasOthers(const Affine &sum) const;
   std::optional<Affine> getQuotient(Id id, uint32_t shift);
   std::optional<Affine> getMasked(Id id, uint64_t mask, uint32_t width, size_t depth);
+  /// A number that is one of two others, by a condition.
+  struct Selection {
+    Id condition = 0, first = 0, second = 0; ///< `first` where the condition holds
+  };
+  std::optional<Selection> findSelection(Id id) const;
   void findChoices(Id id, std::vector<Id> &found, size_t depth) const;
+  void joinArms(const Instruction &phi);
   void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);
   Value getUnder(Id id, const std::vector<Affine> &guards);
   void findWrites();
@@ -187,7 +193,7 @@ private:
   std::optional<Affine> getTruth(const Value &condition);
   Value makeCondition(std::vector<Affine> constraints);
   Value evaluateLogic(const Instruction &instruction);
-  Value evaluateSelect(const Instruction &instruction);
+  Value evaluateSelect(const Selection &selection, Id type);
   Affine flip(const Affine &number, uint64_t mask);
   uint32_t getWidth(Id id) const;
   const Type &getLaneType(Id id) const;
@@ -200,7 +206,8 @@ private:
   const Launch &launch;
   AddressMap &map;
   const Function &function;
-  std::vector<bool> isVisited;
+  std::vector<uint32_t> visitOf; ///< by block: the number of its visit, from 1 on; 0: none yet
+  uint32_t visits = 0;
   std::unordered_map<Id, Value> values;
   std::vector<Id> made; ///< values in the order of definition
   std::set<Id> uniform; ///< values that are the same in all executions
@@ -215,6 +222,15 @@ private:
   std::set<Id> vague;
   bool isVague = false;                          ///< whether the instruction was not followed
   const std::vector<Affine> *refining = nullptr; ///< the guards that hold
+  /// The two arms of the branch that was walked last, if both lead to `merge`.
+  struct Arms {
+    uint32_t merge = 0, branch = 0;          ///< blocks
+    Id condition = 0;                        ///< the first arm runs where it holds
+    std::vector<uint32_t> successors;        ///< of the branch
+    uint32_t begin = 0, middle = 0, end = 0; ///< numbers of visits: of the first arm, the second
+  };
+  std::optional<Arms> arms;
+  std::map<Id, Selection> joins; ///< phis of numbers that come from two arms
   /// By selection, whether the use of a number that is followed takes its first value.
   std::map<Id, bool> choices;
   size_t looks = 0;

@@ -69,8 +69,8 @@ void MatrixContraction::bring(AffineExpr first, unsigned stage) {
     const int64_t elements = side->hasProductsInLines ? side->elements : lineElements;
     for (int64_t element = 0; element < side->elements; element += elements) {
       Box &box = boxes.emplace_back(Box{side, {}, element * tile.slab});
-      for (AffineExpr index : getIndices(*side, side->tileNumber * side->elements + element,
-                                         getProducts(first, /*vector=*/1)))
+      for (AffineExpr index :
+           getIndices(*side, side->getFirst() + element, getProducts(first, /*vector=*/1)))
         box.at.push_back(emitter.expand(index));
       bytes += elements * tile.slab * type.getIntOrFloatBitWidth() / 8;
     }
@@ -93,7 +93,8 @@ void MatrixContraction::makeBarriers() {
   auto type =
       MemRefType::get({stages}, b.getI64Type(), MemRefLayoutAttrInterface{},
                       gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
-  mbarriers = emitter.getFunction().addWorkgroupAttribution(type, loc);
+  if (!mbarriers)
+    mbarriers = emitter.getFunction().addWorkgroupAttribution(type, loc);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, emitter.expand(thread),
                                         emitter.indexConstant(0));
   emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {

@@ -75,7 +75,7 @@ bool MatrixContraction::isWhole(const Side &side, AffineExpr element, ArrayRef<A
 
 /// Chooses what lies side by side in the lines of a slab, and how many of it are brought at once.
 void MatrixContraction::chooseLines(Side &side) {
-  AffineExpr first = side.tileNumber * side.elements, lane = emitter.vectorLane();
+  AffineExpr first = side.getFirst(), lane = emitter.vectorLane();
   AffineExpr any = emitter.dim(roundCoordinate);
   int64_t innermost = emitter.domain.getColumnSizes().back();
   for (int64_t vector : {runElements, emitter.lanes}) {
@@ -86,7 +86,7 @@ void MatrixContraction::chooseLines(Side &side) {
     if (innermost % vector == 0 && isWhole(side, first, getProducts(any, vector), vector))
       return;
     side.hasProductsInLines = false;
-    if (side.all % vector == 0 && isWhole(side, first + lane, getProducts(any, 1), vector))
+    if (side.end % vector == 0 && isWhole(side, first + lane, getProducts(any, 1), vector))
       return;
   }
   // Neighbours of the last index that is walked are neighbours in memory, if any are.
@@ -144,8 +144,8 @@ void MatrixContraction::chooseShares(Side &side) {
     share.element = ofProducts ? line : run;
     share.product = ofProducts ? run : line;
     share.ofAll = side.tileNumber * (side.elements / inElements) + share.element;
-    if (side.all % side.elements != 0) // an element that is there, in place of one that is not
-      share.ofAll = share.ofAll % (side.all / inElements);
+    if (side.isPartial()) // an element that is there, in place of one that is not
+      share.ofAll = share.ofAll % (side.end / inElements);
     share.place = side.isCopied
                       ? line * getStride(side) + inLine * runElements
                       : getPlace(side, share.element * inElements, share.product * inProducts);
@@ -449,8 +449,8 @@ void MatrixContraction::storeBlocks(int64_t columnBlock, AffineExpr column, int6
   emitter.loop(countRowBlocks(), {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr block = emitter.setCoordinate(rowBlockCoordinate, trip);
     for (int64_t half : {0, 1}) {
-      AffineExpr row = ofRows.tileNumber * ofRows.elements + subgroupRow * tile.rows +
-                       block * mmaRows + lane.floorDiv(mmaColumns / 2) + half * mmaRows / 2;
+      AffineExpr row = ofRows.getFirst() + subgroupRow * tile.rows + block * mmaRows +
+                       lane.floorDiv(mmaColumns / 2) + half * mmaRows / 2;
       auto storeRow = [&](AffineExpr inside) {
         emitter.startPoint();
         Value sum = getSum(sums, trip, columnBlock, half);
@@ -458,8 +458,8 @@ void MatrixContraction::storeBlocks(int64_t columnBlock, AffineExpr column, int6
           sum = emitter.extract(sum, element);
         storeSums(emitter, sum, sides.getPoint(inside, column, rest, noProducts));
       };
-      if (ofRows.all % ofRows.elements)
-        guardInside(emitter, insideBlockRowCoordinate, row, ofRows.all, storeRow);
+      if (ofRows.isPartial())
+        guardInside(emitter, insideBlockRowCoordinate, row, ofRows.end, storeRow);
       else
         storeRow(row);
     }
@@ -467,13 +467,21 @@ void MatrixContraction::storeBlocks(int64_t columnBlock, AffineExpr column, int6
   });
 }
 
+/// Takes the workgroup memory of other tiles of the kernel, of which a workgroup has one, and which
+/// are no smaller.
+void MatrixContraction::useMemoryOf(const MatrixContraction &other) {
+  ofRows.slabs = other.ofRows.slabs;
+  ofColumns.slabs = other.ofColumns.slabs;
+  stages = other.stages;
+  mbarriers = other.mbarriers;
+  thread = other.thread;
+}
+
 void MatrixContraction::emitTile(Value number) {
   AffineExpr at = emitter.setCoordinate(unitCoordinate, number);
-  int64_t rowTiles = llvm::divideCeil(ofRows.all, ofRows.elements),
-          columnTiles = llvm::divideCeil(ofColumns.all, ofColumns.elements);
   // Neighbouring workgroups have the same columns.
-  SmallVector<AffineExpr> digits =
-      getDigits(emitter, at, {getProduct(sides.restSizes), columnTiles, rowTiles});
+  SmallVector<AffineExpr> digits = getDigits(
+      emitter, at, {getProduct(sides.restSizes), ofColumns.countTiles(), ofRows.countTiles()});
   auto name = [&](unsigned coordinate, AffineExpr value) {
     return emitter.setCoordinate(coordinate, emitter.expand(value));
   };
@@ -487,29 +495,30 @@ void MatrixContraction::emitTile(Value number) {
   subgroupColumn = name(subgroupColumnCoordinate, subgroup % tile.columnSubgroups);
   for (Side *side : {&ofRows, &ofColumns})
     chooseShares(*side);
-  chooseStages();
-  for (Side *side : {&ofRows, &ofColumns})
-    allocate(*side);
+  if (!mbarriers) {
+    chooseStages();
+    for (Side *side : {&ofRows, &ofColumns})
+      allocate(*side);
+  }
 
   SmallVector<Value> sums = tile.isGroup ? sumGroupProducts() : sumProducts();
-  bool arePairs = ofColumns.all % 2 == 0, isPartial = ofColumns.all % ofColumns.elements != 0;
+  bool arePairs = ofColumns.end % 2 == 0;
   for (int64_t block = 0; block < countColumnBlocks(); ++block) {
     // In pairs of columns.
-    AffineExpr pair = (ofColumns.tileNumber * ofColumns.elements).floorDiv(2) +
-                      subgroupColumn * (tile.columns / 2) + block * mmaColumns / 2 +
-                      lane % (mmaColumns / 2);
+    AffineExpr pair = ofColumns.getFirst().floorDiv(2) + subgroupColumn * (tile.columns / 2) +
+                      block * mmaColumns / 2 + lane % (mmaColumns / 2);
     if (arePairs) {
       auto storePair = [&](AffineExpr inside) {
         storeBlocks(block, inside * 2 + emitter.vectorLane(), /*element=*/-1, sums);
       };
-      if (isPartial)
-        guardInside(emitter, insideColumnCoordinate, pair, ofColumns.all / 2, storePair);
+      if (ofColumns.isPartial())
+        guardInside(emitter, insideColumnCoordinate, pair, ofColumns.end / 2, storePair);
       else
         storePair(pair);
       continue;
     }
     for (int64_t element : {0, 1})
-      guardInside(emitter, insideColumnCoordinate, pair * 2 + element, ofColumns.all,
+      guardInside(emitter, insideColumnCoordinate, pair * 2 + element, ofColumns.end,
                   [&](AffineExpr inside) { storeBlocks(block, inside, element, sums); });
   }
 }
@@ -518,13 +527,41 @@ void MatrixContraction::run(EmittedKernel &launch) {
   auto place = emitter.codeFor(op);
   emitter.getFunction().setKnownBlockSizeAttr(
       emitter.builder().getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-  int64_t tiles = getProduct(sides.restSizes) * llvm::divideCeil(ofRows.all, ofRows.elements) *
-                  llvm::divideCeil(ofColumns.all, ofColumns.elements);
-  emitWorkgroups(emitter, tiles, launch, [&](Value group) {
-    thread = emitter.setCoordinate(
-        teamLaneCoordinate,
-        gpu::ThreadIdOp::create(emitter.builder(), emitter.loc, gpu::Dimension::x));
-    emitTile(group);
+  auto emit = [&](int64_t tiles, function_ref<void(Value)> emitOne) {
+    emitWorkgroups(emitter, tiles, launch, [&](Value group) {
+      thread = emitter.setCoordinate(
+          teamLaneCoordinate,
+          gpu::ThreadIdOp::create(emitter.builder(), emitter.loc, gpu::Dimension::x));
+      emitOne(group);
+    });
+  };
+  if (tile.narrowFrom == 0)
+    return emit(countTiles(), [&](Value group) { emitTile(group); });
+  ofColumns.end = tile.narrowFrom;
+  const int64_t wide = countTiles();
+  // Of columns of the narrow width, as if there had been nothing but them before: workgroups keep
+  // their numbers.
+  MatrixTile narrowTile = tile;
+  narrowTile.columns = tile.narrowColumns;
+  MatrixContraction narrow(emitter, narrowTile,
+                           tile.narrowFrom - ofColumns.countTiles() * tile.narrowColumns);
+  // LLVM would store what ends both alike behind them, at addresses that nobody follows. Here is
+  // nothing to wait for, but it does not move what all lanes must come to together.
+  auto endArm = [&] { NVVM::WgmmaWaitGroupSyncOp::create(emitter.builder(), emitter.loc, 0); };
+  emit(narrow.countTiles(), [&](Value group) {
+    Value isWide = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                         group, emitter.indexConstant(wide));
+    emitter.branch(
+        isWide,
+        [&] {
+          emitTile(group);
+          endArm();
+        },
+        [&] {
+          narrow.useMemoryOf(*this);
+          narrow.emitTile(group);
+          endArm();
+        });
   });
 }
 

@@ -13,7 +13,8 @@ mlir::Value roundToTf32(PointEmitter &emitter, mlir::Value value);
 /// Emits a contraction whose products instructions on matrices add.
 class MatrixContraction {
 public:
-  MatrixContraction(PointEmitter &emitter, const MatrixTile &tile)
+  /// Has tiles of the result's columns from `firstColumn` on.
+  MatrixContraction(PointEmitter &emitter, const MatrixTile &tile, int64_t firstColumn = 0)
       : emitter(emitter), tile(tile), sides(tile.sides),
         op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
         products(getProduct(emitter.domain.getColumnSizes())), type(tile.type),
@@ -22,10 +23,11 @@ public:
     ofRows.factor = sides.rowFactor;
     ofRows.isOfRows = true;
     ofRows.elements = tile.getTileRows();
-    ofRows.all = sizes[sides.rowDim];
+    ofRows.end = sizes[sides.rowDim];
     ofColumns.factor = sides.columnFactor;
     ofColumns.elements = tile.getTileColumns();
-    ofColumns.all = sizes[sides.columnDim];
+    ofColumns.begin = firstColumn;
+    ofColumns.end = sizes[sides.columnDim];
   }
   void run(EmittedKernel &launch);
 
@@ -54,7 +56,7 @@ private:
     mlir::OpOperand *factor = nullptr;
     bool isOfRows = false;
     int64_t elements = 0;                 ///< rows or columns of the tile
-    int64_t all = 0;                      ///< rows or columns of the result
+    int64_t begin = 0, end = 0;           ///< of the rows or columns of the result that tiles have
     mlir::AffineExpr tileNumber;          ///< of the tile among those along the side
     bool isCopied = false;                ///< whether its runs are copied asynchronously
     llvm::SmallVector<mlir::Value> slabs; ///< in workgroup memory, used in turn
@@ -68,6 +70,10 @@ private:
     };
     llvm::SmallVector<Share> shares;
     llvm::SmallVector<int64_t> box; ///< of the operand, where boxes are copied
+
+    int64_t countTiles() const { return llvm::divideCeil(end - begin, elements); }
+    bool isPartial() const { return (end - begin) % elements != 0; }
+    mlir::AffineExpr getFirst() const { return tileNumber * elements + begin; }
   };
   /// Sums of a subgroup, by blocks of 16 x 8.
   using Sums = llvm::SmallVector<mlir::Value>;
@@ -137,6 +143,10 @@ private:
                      int64_t half);
   void storeBlocks(int64_t columnBlock, mlir::AffineExpr column, int64_t element,
                    llvm::ArrayRef<mlir::Value> sums);
+  int64_t countTiles() const {
+    return getProduct(sides.restSizes) * ofRows.countTiles() * ofColumns.countTiles();
+  }
+  void useMemoryOf(const MatrixContraction &other);
   void emitTile(mlir::Value number);
   // Of products by four subgroups, in GroupContraction.cpp.
   /// Returns the first element of a stage in the memory of all.

@@ -88,6 +88,10 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
   // Per clock: a unit's flops, the device's bytes of L2, and a unit's bytes of workgroup memory.
   const double unitFlops = *(tile.type.isF32() ? device->matrixTf32 : device->matrix),
                l2Bytes = *device->l2Bytes, sharedBytes = *device->l1Bytes;
+  // Columns that are neighbours in the operand are copied in lines.
+  constexpr int64_t instructionColumns = 8, lineColumns = 64;
+  const int64_t columnUnit =
+      hasProductsInLines(domain, op, tile.sides.columnFactor) ? instructionColumns : lineColumns;
   std::optional<MatrixTile> best;
   double least = 0;
   for (auto [groups, columns] :
@@ -97,25 +101,50 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
     if (minStages * bytes + barrierBytes > profile.workgroupMemory ||
         groups * groupSubgroups * profile.subgroupSize > profile.maxWorkgroupSize)
       continue;
-    const double tiles =
-        double(batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, columns));
-    if (2 * double(batches * allRows * allColumns) < tiles * double(height * columns))
+    const int64_t rowTiles = batches * llvm::divideCeil(allRows, height),
+                  columnTiles = llvm::divideCeil(allColumns, columns);
+    if (2 * batches * allRows * allColumns < rowTiles * columnTiles * height * columns)
       continue;
-    // Per product.
-    const double rounds = std::ceil(tiles / double(profile.units));
-    const double brought = double(elementBytes * (height + columns)),
-                 read = double(elementBytes * groups * (groupRows + columns));
-    const double time =
-        std::max({rounds * 2 * double(height * columns) / unitFlops, tiles * brought / l2Bytes,
-                  rounds * (brought + read) / sharedBytes});
-    if (best && time >= least)
+    // Clocks per product of tiles of so many columns, of which the busiest unit has `rounds`.
+    struct Clocks {
+      double matrix = 0, l2 = 0, shared = 0;
+      double get() const { return std::max({matrix, l2, shared}); }
+    };
+    auto add = [&](Clocks clocks, int64_t rounds, int64_t tiles, int64_t width) {
+      const double brought = double(elementBytes * (height + width)),
+                   read = double(elementBytes * groups * (groupRows + width));
+      clocks.matrix += double(rounds) * 2 * double(height * width) / unitFlops;
+      clocks.l2 += double(tiles) * brought / l2Bytes;
+      clocks.shared += double(rounds) * (brought + read) / sharedBytes;
+      return clocks;
+    };
+    auto keep = [&](double time, int64_t narrowFrom, int64_t narrowColumns) {
+      if (best && time >= least)
+        return;
+      least = time;
+      tile.rowSubgroups = groups * groupSubgroups;
+      tile.columnSubgroups = 1;
+      tile.rows = groupRows / groupSubgroups;
+      tile.columns = columns;
+      tile.narrowFrom = narrowFrom;
+      tile.narrowColumns = narrowColumns;
+      best = tile;
+    };
+    const int64_t tiles = rowTiles * columnTiles;
+    keep(add({}, llvm::divideCeil(tiles, profile.units), tiles, columns).get(), 0, 0);
+    // All fills but the last one as they are, and the other columns in as many tiles as there are
+    // units. Of several products, those of one are neighbours, which have few columns each.
+    const int64_t fills = tiles / profile.units, wide = fills * profile.units / rowTiles,
+                  narrow = profile.units / rowTiles;
+    if (batches > 1 || wide == 0 || wide >= columnTiles || narrow == 0)
       continue;
-    least = time;
-    tile.rowSubgroups = groups * groupSubgroups;
-    tile.columnSubgroups = 1;
-    tile.rows = groupRows / groupSubgroups;
-    tile.columns = columns;
-    best = tile;
+    const int64_t rest = allColumns - wide * columns,
+                  width = llvm::alignTo(llvm::divideCeil(rest, narrow), columnUnit);
+    if (width < columns)
+      keep(add(add({}, fills, rowTiles * wide, columns), 1,
+               rowTiles * llvm::divideCeil(rest, width), width)
+               .get(),
+           wide * columns, width);
   }
   return best;
 }

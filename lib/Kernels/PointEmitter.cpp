@@ -195,6 +195,19 @@ SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,
   return SmallVector<Value>(op.getResults());
 }
 
+void PointEmitter::branch(Value condition, function_ref<void()> first,
+                          function_ref<void()> second) {
+  auto op = scf::IfOp::create(builder(), loc, condition, /*withElseRegion=*/true);
+  placeScopes(op, /*after=*/false);
+  for (auto [block, body] : {std::pair(op.thenBlock(), first), {op.elseBlock(), second}}) {
+    pushScope(OpBuilder::atBlockBegin(block));
+    scopes.back().guarded = true;
+    body();
+    popScope();
+  }
+  placeScopes(op, /*after=*/true);
+}
+
 unsigned PointEmitter::getScope(AffineExpr expression) const {
   unsigned scope = 0;
   expression.walk([&](AffineExpr part) {

@@ -170,6 +170,9 @@ public:
   /// `otherwise`.
   llvm::SmallVector<mlir::Value> guard(mlir::Value condition, mlir::ValueRange otherwise,
                                        std::function<llvm::SmallVector<mlir::Value>()> body);
+  /// Emits `first` where `condition` holds and `second` elsewhere, each in a new scope.
+  void branch(mlir::Value condition, llvm::function_ref<void()> first,
+              llvm::function_ref<void()> second);
 
   //===--- values ---------------------------------------------------------===//
 

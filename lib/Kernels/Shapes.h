@@ -243,6 +243,9 @@ struct MatrixTile {
   /// Whether four subgroups together add products, whose factors instructions read from workgroup
   /// memory: each subgroup has 16 rows of sums.
   bool isGroup = false;
+  /// Where tiles of one width would leave most units idle in the last fill: the first column, a
+  /// multiple of a tile's columns, from which on tiles have `narrowColumns`. 0: there is none.
+  int64_t narrowFrom = 0, narrowColumns = 0;
 
   /// Returns the number of elements that an invocation brings at once, as many as lie in a line of
   /// a matrix that ldmatrix takes.

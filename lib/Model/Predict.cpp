@@ -166,7 +166,7 @@ void Predictor::findTerms() {
   auto addUnit = [&](const char *name, double amount, const Figure &rate, const char *what) {
     addTerm(name, amount * rounds, rate, what, 1);
   };
-  const Work &work = mean.work;
+  const Work &work = mean.busiestWork;
   auto getPipe = [&](Pipe pipe) { return work.pipes[size_t(pipe)] * lanes; };
   addUnit("issue", work.issue, device.issue, "instructions a clock");
   addUnit("fma", getPipe(Pipe::Fma), device.fma, "fma lanes");
@@ -176,7 +176,7 @@ void Predictor::findTerms() {
   addUnit("matrix", work.matrixFlops, device.matrix, "flops of matrix instructions");
   addUnit("matrix", work.tf32Flops, device.matrixTf32, "flops of tf32 instructions");
   // Loads, workgroup memory and shuffles go through one door.
-  double clocks = mean.l1Clocks;
+  double clocks = mean.busiestL1Clocks;
   if (device.shuffle)
     clocks += getPipe(Pipe::Shuffle) / *device.shuffle;
   if (!device.l1Bytes)

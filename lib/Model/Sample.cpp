@@ -15,6 +15,8 @@ using namespace weir::model;
 static constexpr uint64_t maxLaneSteps = uint64_t(1) << 27;
 /// Workgroups that are enumerated, if a launch has more.
 static constexpr int64_t sampledWorkgroups = 4;
+/// Max number of further ones, where those differ.
+static constexpr int64_t moreWorkgroups = 12;
 /// Workgroups, and requests of each subgroup, whose sectors are compared with each other.
 static constexpr int64_t comparedWorkgroups = 256;
 static constexpr uint64_t comparedRequests = 48;
@@ -243,22 +245,69 @@ static void add(GroupSums &to, const GroupSums &from, double times) {
     to.written[binding] += times * bytes;
 }
 
-GroupSums Sampler::getMean(int64_t l2Lines) {
+/// Whether two workgroups have about as much to do.
+static bool isAlike(const GroupSums &a, const GroupSums &b) {
+  constexpr double share = 0.02;
+  auto isNear = [](double x, double y) { return std::abs(x - y) <= share * std::max(x, y); };
+  return isNear(a.work.issue, b.work.issue) &&
+         isNear(a.work.matrixFlops + a.work.tf32Flops, b.work.matrixFlops + b.work.tf32Flops);
+}
+
+std::vector<Sampler::Stratum> Sampler::sample(int64_t l2Lines) {
   const int64_t count = launch.grid[0] * launch.grid[1] * launch.grid[2];
-  GroupSums mean;
+  auto runOne = [&](int64_t number) { return run(number, l2Lines, UINT64_MAX, nullptr); };
+  std::vector<Stratum> strata;
   if (count <= sampledWorkgroups) {
     for (int64_t i = 0; i < count; ++i)
-      add(mean, run(i, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
-    return mean;
+      strata.push_back({i, i + 1, runOne(i)});
+    return strata;
+  }
+  std::map<int64_t, GroupSums> between;
+  for (int64_t i = 0; i < sampledWorkgroups - 2; ++i) {
+    const int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * (sampledWorkgroups - 2));
+    between.emplace(number, runOne(number));
+  }
+  // Halve the widest range whose ends differ.
+  for (int64_t more = 0; more < moreWorkgroups; ++more) {
+    int64_t widest = 1, middle = 0;
+    for (auto left = between.begin(), right = std::next(left); right != between.end();
+         left = right++)
+      if (const int64_t width = right->first - left->first;
+          width > widest && !isAlike(left->second, right->second)) {
+        widest = width;
+        middle = left->first + width / 2;
+      }
+    if (widest == 1)
+      break;
+    between.emplace(middle, runOne(middle));
   }
   // The first and the last may be special, and stand for themselves.
-  add(mean, run(0, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
-  add(mean, run(count - 1, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
-  const int64_t between = sampledWorkgroups - 2;
-  for (int64_t i = 0; i < between; ++i) {
-    int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * between);
-    add(mean, run(number, l2Lines, UINT64_MAX, nullptr),
-        double(count - 2) / double(between * count));
+  strata.push_back({0, 1, runOne(0)});
+  for (auto each = between.begin(); each != between.end(); ++each) {
+    const auto next = std::next(each);
+    const int64_t end = next == between.end() ? count - 1 : (each->first + next->first + 1) / 2;
+    strata.push_back({strata.back().end, end, std::move(each->second)});
+  }
+  strata.push_back({count - 1, count, runOne(count - 1)});
+  return strata;
+}
+
+GroupSums Sampler::getMean(int64_t l2Lines) {
+  const int64_t count = launch.grid[0] * launch.grid[1] * launch.grid[2],
+                units = std::max<int64_t>(1, int64_t(device.units.orZero())),
+                whole = count / units * units;
+  // The rounds of the units up to a workgroup. The last one takes as long as if it were whole.
+  auto getRounds = [&](int64_t number) {
+    if (number <= whole)
+      return double(number) / double(units);
+    return double(whole / units) + double(number - whole) / double(count - whole);
+  };
+  GroupSums mean;
+  for (const Stratum &stratum : sample(l2Lines)) {
+    add(mean, stratum.sums, double(stratum.end - stratum.begin) / double(count));
+    const double share = (getRounds(stratum.end) - getRounds(stratum.begin)) / getRounds(count);
+    mean.busiestWork.add(stratum.sums.work, share);
+    mean.busiestL1Clocks += share * stratum.sums.l1Clocks;
   }
   return mean;
 }

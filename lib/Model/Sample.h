@@ -53,6 +53,10 @@ struct GroupSums {
   double roundsAhead = 0; ///< `Warp::getRoundsAhead`
   std::map<int64_t, double> read, written; ///< distinct bytes, by binding
   std::map<int64_t, double> fetched;       ///< bytes that its part of L2 lacks, by binding
+  /// Of the workgroups that the busiest unit has, of which the last one may be of another kind than
+  /// most.
+  Work busiestWork;
+  double busiestL1Clocks = 0;
 };
 
 /// Enumerates sampled workgroups.
@@ -62,7 +66,7 @@ public:
       : code(code), launch(launch), device(device), l1Lines(l1Lines) {}
 
   /// Returns the mean over the workgroups of the launch, from the first, the last, and some
-  /// between. Each has so many lines of L2 for itself.
+  /// between: more of them where they differ. Each has so many lines of L2 for itself.
   GroupSums getMean(int64_t l2Lines);
   /// Returns, for each binding, which share of the bytes that workgroups running at a time read is
   /// distinct among them.
@@ -71,6 +75,12 @@ public:
   std::set<std::string> assumptions;
 
 private:
+  /// Workgroups that one of them stands for.
+  struct Stratum {
+    int64_t begin = 0, end = 0;
+    GroupSums sums;
+  };
+  std::vector<Stratum> sample(int64_t l2Lines);
   GroupSums run(int64_t workgroup, int64_t l2Lines, uint64_t maxRequests,
                 std::map<int64_t, std::unordered_set<int64_t>> *sectors);
 

@@ -16,10 +16,10 @@ from test_contractions import make_half_graph
 from test_matrices import check, make_half_matrices, make_product, read_ptx
 
 
-def compile_both(weir, text, *flags):
-    """For sm_90a and sm_90; with one unit, so that small products have large tiles and are not cut in parts."""
+def compile_both(weir, text, *flags, units=1):
+    """For sm_90a and sm_90; with few units, so that small products have large tiles and are not cut in parts."""
     for name in ("sm_90a", "sm_90"):
-        (weir.folder / f"{name}.json").write_text(json.dumps({"like": name, "name": name, "units": 1}))
+        (weir.folder / f"{name}.json").write_text(json.dumps({"like": name, "name": name, "units": units}))
     return [weir.compile_text(text, name.replace("_", ""), f"--target=cuda:{weir.folder / name}.json", *flags)
             for name in ("sm_90a", "sm_90")]
 
@@ -39,6 +39,22 @@ def test_only_the_exact_profile_has_them(weir):
 def test_product(weir, form, half, sizes):
     artifacts = compile_both(weir, make_half_graph(form, half, *sizes))
     assert "wgmma.mma_async" in read_ptx(weir, artifacts[0])
+    assert ", 0 taken" in weir.run("verify", artifacts[0])
+    if ptxas.PTXAS:
+        ptxas.assemble_artifact(artifacts[0], weir.folder)
+    check(weir, artifacts, half, "--f64")
+
+
+# Whole tiles; rows and columns that no tile divides, an odd number of them; two rows of tiles; several wide fills.
+@pytest.mark.parametrize("form, half, sizes, units, widths", [
+    ("nn", "bf16", (1, 128, 640, 448), 2, {64, 256}), ("nt", "f16", (1, 128, 600, 256), 2, {48, 256}),
+    ("tn", "bf16", (1, 248, 568, 192), 4, {64, 256}), ("tt", "bf16", (1, 128, 589, 320), 2, {40, 256}),
+    ("tt", "bf16", (1, 192, 845, 256), 3, {32, 256}), ("nn", "f16", (1, 64, 584, 200), 2, {64, 128})])
+def test_narrow_tiles_fill_the_units(weir, form, half, sizes, units, widths):
+    """Where tiles of one width leave most units idle at the end, the last columns have narrower ones."""
+    artifacts = compile_both(weir, make_half_graph(form, half, *sizes), units=units)
+    found = set(map(int, re.findall(r"wgmma\.mma_async\S*\.m64n(\d+)k16", read_ptx(weir, artifacts[0]))))
+    assert found == widths
     assert ", 0 taken" in weir.run("verify", artifacts[0])
     if ptxas.PTXAS:
         ptxas.assemble_artifact(artifacts[0], weir.folder)

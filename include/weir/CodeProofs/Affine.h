@@ -92,6 +92,9 @@ public:
   Affine clamp(const Affine &sum, Interval to);
   /// Returns the range of a sum, from the atoms' ranges.
   Interval getRange(const Affine &sum) const;
+  /// Returns the range of a sum of digits of one number, by all values of that; none if there are
+  /// many, or if the sum depends on others.
+  std::optional<Interval> findRange(const Affine &sum);
   /// Returns the bits that a sum may have set. Needs: sum >= 0, of which `range` is the range.
   uint64_t getBits(const Affine &sum, Interval range) const;
   /// Returns the range of a sum where all `guards` are >= 0; none if the guards contradict each

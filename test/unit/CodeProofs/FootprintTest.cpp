@@ -210,6 +210,11 @@ TEST(Footprint, coverage_by_trips_and_guarded_trips) {
   EXPECT_EQ(getCoverage(kernel.map, 2048 * 12288).answer, Answer::Yes);
 }
 
+TEST(Footprint, tiles_of_two_widths) {
+  EXPECT_EQ(getCoverage(makeTwoWidths(1600, 32).map, 400 * 416).answer, Answer::Yes);
+  EXPECT_EQ(getCoverage(makeTwoWidths(2000, 32).map, 400 * 416).answer, Answer::No);
+}
+
 /// Copies a 7 x 11 image into each of 500 planes of 9 x 13, at row 1 and `column`, and writes
 /// the border.
 static Kernel makePadded(int64_t column) {

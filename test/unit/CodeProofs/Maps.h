@@ -77,6 +77,20 @@ struct Kernel {
   uint32_t position = 0;
 };
 
+/// Writes 400 rows of 104 elements, in tiles of 16 columns by workgroups up to 1599, and of 8, from
+/// column `begin` + 32 on, by those from `narrowFrom` on.
+inline Kernel makeTwoWidths(int64_t narrowFrom, int64_t begin) {
+  Kernel kernel(3600, 8);
+  Atoms &atoms = kernel.map.atoms;
+  const Affine row = atoms.getRest(kernel.group, 400) * 104, tile = atoms.divide(kernel.group, 400);
+  for (int64_t half : {0, 8})
+    kernel.add(true, (row + tile * 16 + kernel.local + Affine::of(half)) * 4, {},
+               {Affine::of(1599) - kernel.group});
+  kernel.add(true, (row + tile * 8 + kernel.local + Affine::of(begin)) * 4, {},
+             {kernel.group - Affine::of(narrowFrom)});
+  return kernel;
+}
+
 struct Event {
   std::vector<int64_t> values; ///< of atoms
   int64_t address;

@@ -299,6 +299,28 @@ TEST(Races, guards_bound_a_tile) {
   }
 }
 
+TEST(Races, tiles_of_two_widths) {
+  auto answer = [](int64_t narrowFrom, int64_t begin, MemoryAccess::Root root) {
+    Kernel kernel = makeTwoWidths(narrowFrom, begin);
+    kernel.join(root);
+    return kernel.isFreeOfRaces().answer;
+  };
+  EXPECT_EQ(answer(1600, 32, binding), Answer::Yes);
+  EXPECT_NE(answer(1600, 31, binding), Answer::Yes); // a column of the last wide tile
+  EXPECT_NE(answer(1599, 32, binding), Answer::Yes);
+}
+
+TEST(Races, workgroups_with_other_code) {
+  // Two arms use workgroup memory each in its way. Which one it is, a workgroup has in common.
+  for (int64_t from : {5, 4}) {
+    Kernel kernel(1 << 20, 64);
+    kernel.add(true, kernel.local * 4, {}, {Affine::of(4) - kernel.group});
+    kernel.add(true, Affine::of(252) - kernel.local * 4, {}, {kernel.group - Affine::of(from)});
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer == Answer::Yes, from == 5);
+  }
+}
+
 TEST(Races, what_may_be_anywhere) {
   Kernel kernel(1, 8);
   kernel.add(true, kernel.local * 4);

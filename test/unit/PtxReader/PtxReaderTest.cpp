@@ -111,7 +111,7 @@ TEST(PtxReader, predicates) {
   // The register keeps what it had where the predicate does not hold.
   EXPECT_EQ(getWritten("mov.b64 %d1, 0; setp.gt.u32 %p1, %t, 9; @%p1 mov.b64 %d1, 8;\n"
                        "add.s64 %d2, %a, %d1; st.global.b32 [%d2], %t;\n"),
-            "?");
+            "0-4 8-12 ");
   EXPECT_EQ(getWritten(address + "setp.lt.u32 %p1, %t, 10; setp.gt.and.u32 %p2, %t, 4, %p1;\n"
                                  "@%p2 st.global.b32 [%d2], %t;\n"),
             "20-40 ");
@@ -514,6 +514,54 @@ TEST(PtxReader, numbers_are_what_runs) {
     known += isKnown;
   }
   EXPECT_GT(known, 8000u);
+}
+
+/// A number that comes from two arms is one or the other, by the branch's condition.
+TEST(PtxReader, numbers_of_two_arms) {
+  auto store = [](const std::string &second) {
+    return "setp.gt.u32 %p1, %t, 15; @%p1 bra other;\n"
+           "shl.b32 %r1, %t, 2; bra.uni join;\n"
+           "other: mul.lo.s32 %r1, %t, 8; add.s32 %r1, %r1, " +
+           second +
+           ";\n"
+           "join: cvt.u64.u32 %d1, %r1; add.s64 %d2, %a, %d1; st.global.b32 [%d2], %t;\n";
+  };
+  std::string expected = "0-64 ";
+  for (int i = 16; i < 64; ++i)
+    expected += std::to_string(8 * i) + "-" + std::to_string(8 * i + 4) + " ";
+  EXPECT_EQ(getWritten(store("0")), expected);
+  // No invocation stores twice at one place; with the arms a word apart, the last of the first arm
+  // and the first of the second one do.
+  auto areApart = [&](const std::string &second) {
+    return isFreeOfRaces(readMap(getText(store(second)), 1), spv::MemoryAccess::Root::Binding, 0)
+        .answer;
+  };
+  EXPECT_EQ(areApart("0"), spv::Answer::Yes);
+  EXPECT_EQ(areApart("-68"), spv::Answer::No);
+}
+
+/// Of two conditions that must both fail, each is a guard, whatever joins them.
+TEST(PtxReader, conditions_that_are_joined) {
+  const std::string address = "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n";
+  EXPECT_EQ(getWritten(address + "setp.gt.u32 %p1, %t, 31; setp.lt.u32 %p2, %t, 8;\n"
+                                 "or.pred %p3, %p1, %p2; @!%p3 st.global.b32 [%d2], %t;\n"),
+            "32-128 ");
+  EXPECT_EQ(getWritten(address + "setp.gt.u32 %p1, %g, 1; setp.gt.u32 %p2, %t, 31;\n"
+                                 "or.pred %p3, %p1, %p2; @%p3 bra out;\n"
+                                 "st.global.b32 [%d2], %t; out:\n"),
+            "0-128 ");
+}
+
+/// Divisions by 11 of a number of 8 bits, in halves.
+TEST(PtxReader, quotients_in_halves) {
+  const std::string divide = "cvt.u16.u32 %h1, %g; mul.lo.s16 %h2, %h1, 117; shr.u16 %h3, %h2, 8;\n"
+                             "sub.s16 %h4, %h1, %h3; and.b16 %h5, %h4, 254; shr.u16 %h6, %h5, 1;\n"
+                             "add.s16 %h7, %h6, %h3; shr.u16 %h8, %h7, 3; cvt.u32.u16 %r1, %h8;\n"
+                             "mad.lo.s32 %r2, %r1, 64, %t; mul.wide.u32 %d1, %r2, 4;\n"
+                             "add.s64 %d2, %a, %d1; st.global.b32 [%d2], %t;\n";
+  spv::TouchedBytes touched = spv::getTouched(readMap(getText(divide), 132), 0, false);
+  EXPECT_EQ(touched.certain, std::vector<spv::ByteRange>({{0, 12 * 256}}));
+  EXPECT_EQ(touched.possible, touched.certain);
 }
 
 /// Arms that share code are followed as if each had its own.
