@@ -262,16 +262,18 @@ std::vector<Sampler::Stratum> Sampler::sample(int64_t l2Lines) {
       strata.push_back({i, i + 1, runOne(i)});
     return strata;
   }
-  std::map<int64_t, GroupSums> between;
+  // The first may be special, and stands for itself. So does the last, if the one before differs.
+  strata.push_back({0, 1, runOne(0)});
+  std::map<int64_t, GroupSums> others;
   for (int64_t i = 0; i < sampledWorkgroups - 2; ++i) {
     const int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * (sampledWorkgroups - 2));
-    between.emplace(number, runOne(number));
+    others.emplace(number, runOne(number));
   }
+  others.emplace(count - 1, runOne(count - 1));
   // Halve the widest range whose ends differ.
   for (int64_t more = 0; more < moreWorkgroups; ++more) {
     int64_t widest = 1, middle = 0;
-    for (auto left = between.begin(), right = std::next(left); right != between.end();
-         left = right++)
+    for (auto left = others.begin(), right = std::next(left); right != others.end(); left = right++)
       if (const int64_t width = right->first - left->first;
           width > widest && !isAlike(left->second, right->second)) {
         widest = width;
@@ -279,16 +281,16 @@ std::vector<Sampler::Stratum> Sampler::sample(int64_t l2Lines) {
       }
     if (widest == 1)
       break;
-    between.emplace(middle, runOne(middle));
+    others.emplace(middle, runOne(middle));
   }
-  // The first and the last may be special, and stand for themselves.
-  strata.push_back({0, 1, runOne(0)});
-  for (auto each = between.begin(); each != between.end(); ++each) {
+  for (auto each = others.begin(); each != others.end(); ++each) {
     const auto next = std::next(each);
-    const int64_t end = next == between.end() ? count - 1 : (each->first + next->first + 1) / 2;
+    // Up to the middle between two, but a last one that differs stands for itself.
+    const int64_t end = next == others.end()       ? count
+                        : next->first == count - 1 ? count - 1
+                                                   : (each->first + next->first + 1) / 2;
     strata.push_back({strata.back().end, end, std::move(each->second)});
   }
-  strata.push_back({count - 1, count, runOne(count - 1)});
   return strata;
 }
 
