@@ -422,6 +422,10 @@ void Lister::shrinkEffects() {
   for (size_t k = 0; k < plan.kernels.size(); ++k)
     for (size_t i = 0; i < plan.kernels[k].operands.size(); ++i) {
       const KernelOperand &said = plan.kernels[k].operands[i];
+      const std::vector<TensorMap> &maps = plan.kernels[k].tensorMaps;
+      if (std::any_of(maps.begin(), maps.end(),
+                      [&](const TensorMap &map) { return map.operand == int64_t(i); }))
+        continue; // a reader refuses maps of what is not read
       std::string name = "operand " + std::to_string(i) + " of @" + plan.kernels[k].name;
       auto say = [&](size_t way, Access access, bool coversAll, const std::string &what) {
         add("shrink-effect", {k, i, way}, name + " is said " + what,
