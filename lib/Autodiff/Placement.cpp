@@ -12,6 +12,9 @@
 // and makes nothing smaller waits for its first reader: what backward computes of forward's values
 // is not kept beside these.
 //
+// What exchanges give to backward's results alone, such as updates, is read a section later than it
+// could be, as far as there is one: so ranks exchange it while the section between is computed.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Placement.h"
@@ -51,6 +54,7 @@ private:
   bool keepsGathered(Operation &op) const;
   void findUnits(Operation &op);
   size_t enterUnits(const Units &read, size_t first);
+  void waitForExchanges();
   void delay();
 };
 } // namespace
@@ -156,6 +160,33 @@ LogicalResult Placer::place(Operation &op) {
   return success();
 }
 
+/// Moves the readers of what a collective gives behind the next section, where no other collective
+/// and no op that reads a unit waits for them.
+void Placer::waitForExchanges() {
+  DenseSet<Operation *> isAwaited; // by a collective, or by an op that reads a unit
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (isCollective(&op) || units.contains(&op) || isAwaited.contains(&op))
+      for (Value value : listReads(block, &op))
+        if (Operation *made = value.getDefiningOp())
+          isAwaited.insert(made);
+  for (Operation &op : block.without_terminator()) {
+    if (placed.fetches.contains(&op))
+      continue;
+    size_t section = 0;
+    for (Value value : listReads(block, &op))
+      section = std::max(section, placed.ready.lookup(value));
+    if (isCollective(&op)) {
+      section = placed.owner.lookup(&op) + 1;
+      if (!isAwaited.contains(&op))
+        section = std::min(section + 1, placed.numSections - 1);
+    } else if (!placed.repeated.contains(&op)) {
+      section = placed.owner[&op] = std::max(section, placed.owner.lookup(&op));
+    }
+    for (Value result : op.getResults())
+      placed.ready[result] = section;
+  }
+}
+
 static int64_t countBytes(ValueRange values) {
   int64_t bytes = 0;
   for (Value value : values)
@@ -206,8 +237,10 @@ FailureOr<Placement> Placer::run() {
       result = failure();
   if (failed(result))
     return failure();
-  if (!placed.fetches.empty())
+  if (!placed.fetches.empty()) {
+    waitForExchanges();
     delay();
+  }
   return std::move(placed);
 }
 

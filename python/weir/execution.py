@@ -18,7 +18,7 @@ import numpy
 
 from weir.arrays import Array, Status, Statuses
 from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
-from weir.sections import KEPT, SENT, Pool, Run, join_sections
+from weir.sections import KEPT, SENT, Pool, Received, Run, join_sections
 
 # From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
 # faster than preparing a run for an address.
@@ -176,8 +176,8 @@ class Execution:
         # Of an entry in sections: the sections. Who runs them for several ranks sets `exchange` and `gather`.
         self.entries, self.sections = join_sections(self._program.entries)
         self._arguments = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
-        self.exchange: Callable[[dict[str, Array]], dict[str, numpy.ndarray]] | None = None
-        self.gather: Callable[[list[tuple[str, int, Tensor, Buffer]]], None] | None = None
+        self.exchange: Callable[[dict[str, Array]], Received] | None = None
+        self.gather: Callable[[list[tuple[str, int, Tensor]]], Callable[[list[Buffer]], None]] | None = None
         self.pool = Pool(device)  # of what crosses sections
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self._program.entries.items()}
         self._held: dict[str, Held] = {}

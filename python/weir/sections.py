@@ -94,29 +94,43 @@ class Pool:
         self._free.setdefault(buffer.size, []).append(buffer)
 
 
+Received = Callable[[], Mapping[str, Any]]  # waits for an exchange, and returns what collectives gave, by its names
+
+
 class Run:
     """A run of all sections of an entry, with an exchange between two of them.
 
-    `call` runs a section; `exchange` returns what collectives make of values, by the names of their results; `gather`
-    writes arguments of all ranks, each along a dimension, to buffers.
+    `call` runs a section. `exchange` begins to exchange values, and `gather` to write arguments of all ranks, each
+    along a dimension, to the buffers that it is given later: both return what waits for the end. All ranks begin the
+    same ones in one order. A section runs while the next one's arguments are gathered, and while what the one before
+    sent is exchanged, unless it reads what comes of that.
     """
 
     def __init__(
         self, sections: Sequence[Entry], pool: Pool, call: Callable[[Entry, dict[str, Any]], dict[str, Array]],
-        exchange: Callable[[dict[str, Array]], Mapping[str, Any]],
-        gather: Callable[[list[tuple[str, int, Tensor, Buffer]]], None],
+        exchange: Callable[[dict[str, Array]], Received],
+        gather: Callable[[list[tuple[str, int, Tensor]]], Callable[[list[Buffer]], None]],
     ):
         self._sections, self._pool, self._call, self._exchange, self._gather = sections, pool, call, exchange, gather
         self._last = {tensor.name: index for index, section in enumerate(sections) for tensor in section.arguments}
         self._values: dict[str, Any] = {}
+        self._coming: tuple[list[Tensor], Callable[[list[Buffer]], None]] | None = None  # that is being gathered
+        self._sent: dict[str, Array] = {}  # by the section before
 
     def do(self, given: Mapping[str, Any]) -> dict[str, Array]:
         """Returns the results."""
         self._values, results = dict(given), {}
+        self._begin_gather(0)
         for index, section in enumerate(self._sections):
-            self._gather_for(section)
-            taken = {tensor.name: self._values[tensor.name] for tensor in section.arguments
-                     if tensor.name in self._values}
+            names = {tensor.name for tensor in section.arguments}
+            self._drop(name for name in list(self._values) if name.startswith(GATHERED) and name not in names)
+            self._finish_gather()
+            received = self._exchange(self._sent) if self._sent else None
+            if received and any(read_collective(name).received in names for name in self._sent):
+                self._receive(received, index)
+                received = None
+            self._begin_gather(index + 1)
+            taken = {name: self._values[name] for name in names if name in self._values}
             # One that is donated may be lent again as a result.
             ending = {name: value._buffer for name, value in taken.items()
                       if name.startswith((RECEIVED, KEPT)) and self._last[name] == index}
@@ -126,40 +140,44 @@ class Run:
                 del self._values[name]
                 if id(buffer) not in lent:
                     self._pool.give(buffer)
+            if received:
+                self._receive(received, index + 1)
             self._values |= {name: made.pop(name) for name in list(made) if name.startswith(KEPT)}
-            self._send({name: made.pop(name) for name in list(made) if name.startswith(SENT)}, index)
+            self._sent = {name: made.pop(name) for name in list(made) if name.startswith(SENT)}
             results |= made
         self._drop(name for name in list(self._values) if name.startswith(GATHERED))
         return results
 
-    def _gather_for(self, section: Entry) -> None:
-        """Drops what the section before has gathered and this one does not read, and gathers what else it reads."""
-        read = [tensor for tensor in section.arguments if tensor.name.startswith(GATHERED)]
-        names = {tensor.name for tensor in read}
-        self._drop(name for name in list(self._values) if name.startswith(GATHERED) and name not in names)
-        wanted = []
-        for tensor in read:
-            if tensor.name not in self._values:
-                axis, argument = read_gathered(tensor.name)
-                buffer = self._pool.take(tensor)
-                wanted.append((argument, axis, tensor, buffer))
-                self._values[tensor.name] = Array(tensor, buffer)
-        if wanted:
-            self._gather(wanted)
-
-    def _send(self, sent: dict[str, Array], index: int) -> None:
-        """Exchanges what a section gives, and keeps what later ones read of it."""
-        if not sent:
+    def _begin_gather(self, index: int) -> None:
+        """Begins to gather what a section reads and the one before has not."""
+        if index == len(self._sections):
             return
-        buffers = [array._buffer for array in sent.values()]
-        received = self._exchange(sent)
-        for buffer in buffers:
-            self._pool.give(buffer)
-        tensors = {tensor.name: tensor for section in self._sections[index + 1:] for tensor in section.arguments
-                   if tensor.name in received}
+        wanted = [tensor for tensor in self._sections[index].arguments
+                  if tensor.name.startswith(GATHERED) and tensor.name not in self._values]
+        if wanted:
+            parts = [(tensor, *read_gathered(tensor.name)) for tensor in wanted]
+            self._coming = wanted, self._gather([(argument, axis, tensor) for tensor, axis, argument in parts])
+
+    def _finish_gather(self) -> None:
+        if self._coming is None:
+            return
+        tensors, finish = self._coming
+        self._coming = None
+        buffers = [self._pool.take(tensor) for tensor in tensors]
+        self._values |= {tensor.name: Array(tensor, buffer) for tensor, buffer in zip(tensors, buffers)}
+        finish(buffers)
+
+    def _receive(self, received: Received, index: int) -> None:
+        """Waits for an exchange, and keeps what sections from `index` on read of it."""
+        values = received()
+        for array in self._sent.values():
+            self._pool.give(array._buffer)
+        self._sent = {}
+        tensors = {tensor.name: tensor for section in self._sections[index:] for tensor in section.arguments
+                   if tensor.name in values}
         for name, tensor in tensors.items():
             buffer = self._pool.take(tensor)
-            buffer.write(received[name])
+            buffer.write(values[name])
             self._values[name] = Array(tensor, buffer)
 
     def _drop(self, names: Any) -> None:

@@ -129,14 +129,23 @@ def broken(steps=2):
 
 
 def gather_reversed():
-    gather = parts.gather
-    return mock.patch.object(parts, "gather", lambda ranks, value: gather(ranks, value)[::-1])
+    begin = parts.begin_gather
+
+    def begin_reversed(ranks, value):
+        finish = begin(ranks, value)
+        return lambda: finish()[::-1]
+
+    return mock.patch.object(parts, "begin_gather", begin_reversed)
 
 
 def scatter_twice():
     scatter = parts.FullySharded._scatter_all
-    return mock.patch.object(parts.FullySharded, "_scatter_all", lambda sharded, given: {
-        key: 2 * value for key, value in scatter(sharded, given).items()})
+
+    def scatter_all(*arguments):
+        for finish in scatter(*arguments):
+            yield lambda finish=finish: {key: 2 * value for key, value in finish().items()}
+
+    return mock.patch.object(parts.FullySharded, "_scatter_all", scatter_all)
 
 
 CLIPPED = {"clip_norm": 0.1, "loss_scale": True}

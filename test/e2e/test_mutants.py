@@ -180,12 +180,13 @@ def test_barriers_of_matrices(weir, stages):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("form, columns, units", [("nt", 64, 1), ("nn", 320, 2)], ids=["one-width", "two-widths"])
-def test_copies_of_boxes(weir, form, columns, units):
+@pytest.mark.parametrize("form, columns, products, units", [("nt", 64, 320, 1), ("nn", 320, 192, 2)],
+                         ids=["one-width", "two-widths"])
+def test_copies_of_boxes(weir, form, columns, products, units):
     """Slabs that TMA brings for wgmma: what counts their bytes, waits for them, or orders who reads them."""
     profile = weir.folder / "gpu.json"
     profile.write_text(json.dumps({"like": "sm_90a", "name": "changed", "units": units}))
-    artifact = weir.compile_text(make_half_graph(form, "bf16", 1, 64, columns, 320), "a", f"--target=cuda:{profile}")
+    artifact = weir.compile_text(make_half_graph(form, "bf16", 1, 64, columns, products), "a", f"--target=cuda:{profile}")
     kinds = {"drop-phase-wait", "turn-phase-wait", "expect-fewer", "drop-box", "drop-code-barrier", "drop-guard",
              "drop-proxy-fence"}
     mutants = judge(BIN, artifact, weir.folder, most=3, kinds=kinds)

@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy
 import torch
@@ -18,7 +18,7 @@ from torch import nn
 from weir.distributed import folders
 from weir.distributed.data_parallel import SEEDS
 from weir.distributed.groups import Ranks, to_tensor
-from weir.distributed.tensor_parallel import TensorParallel, gather
+from weir.distributed.tensor_parallel import TensorParallel, begin_gather, gather
 from weir.programs import Step
 from weir.runtime import Buffer, Tensor
 from weir.torch.collectives import SHARDING, UNIT, Flat, Sharding
@@ -173,19 +173,24 @@ class FullySharded(TensorParallel):
     def _is_part(self, name: str) -> bool:
         return name in self._step._private or super()._is_part(name)
 
-    def _gather_parts(self, wanted: list[tuple[str, int, Tensor, Buffer]]) -> None:
-        """Writes arguments of all ranks to buffers, by one message."""
-        mine = self._execution.read(list(dict.fromkeys(name for name, _, _, _ in wanted)))
-        rows = [row.numpy() for row in gather(self._ranks, torch.cat([_to_bytes(value) for value in mine.values()]))]
+    def _gather_parts(self, wanted: list[tuple[str, int, Tensor]]) -> Callable[[list[Buffer]], None]:
+        """Begins to gather arguments of all ranks, by one message, and returns what writes them to buffers."""
+        mine = self._execution.read(list(dict.fromkeys(name for name, _, _ in wanted)))
+        gathered = begin_gather(self._ranks, torch.cat([_to_bytes(value) for value in mine.values()]))
         begins = dict(zip(mine, itertools.accumulate((value.nbytes for value in mine.values()), initial=0)))
-        for name, axis, _, buffer in wanted:
-            value, begin = mine[name], begins[name]
-            parts = [row[begin:begin + value.nbytes].view(value.dtype).reshape(value.shape) for row in rows]
-            buffer.wait()
-            if not axis and (mapped := buffer.map()) is not None:
-                numpy.concatenate(parts, out=numpy.frombuffer(mapped, value.dtype).reshape(-1, *value.shape[1:]))
-            else:
-                buffer.write(numpy.concatenate(parts, axis))
+
+        def finish(buffers: list[Buffer]) -> None:
+            rows = [row.numpy() for row in gathered()]
+            for (name, axis, _), buffer in zip(wanted, buffers):
+                value, begin = mine[name], begins[name]
+                parts = [row[begin:begin + value.nbytes].view(value.dtype).reshape(value.shape) for row in rows]
+                buffer.wait()
+                if not axis and (mapped := buffer.map()) is not None:
+                    numpy.concatenate(parts, out=numpy.frombuffer(mapped, value.dtype).reshape(-1, *value.shape[1:]))
+                else:
+                    buffer.write(numpy.concatenate(parts, axis))
+
+        return finish
 
 
 def _to_bytes(value: numpy.ndarray) -> torch.Tensor:

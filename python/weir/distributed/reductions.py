@@ -44,11 +44,11 @@ class RankOrder:
 
     Each rank gets its share of a bucket from all others, adds, and gives the sum to them, straight into the buffer. So as
     many bytes are sent as by a ring. Shares received wait for their sum: those of `IN_FLIGHT` buckets at most, so that
-    memory does not grow with the buffer.
+    memory does not grow with the buffer. `tag`: that of the first message; sums that are made at one time have others.
     """
 
-    def __init__(self, ranks: Ranks, buffer: torch.Tensor, owners: list[int] | None):
-        self._ranks, self._buffer, self._owners = ranks, buffer, owners
+    def __init__(self, ranks: Ranks, buffer: torch.Tensor, owners: list[int] | None, tag: int = 0):
+        self._ranks, self._buffer, self._owners, self._tag = ranks, buffer, owners, tag
         self._others = [rank for rank in range(ranks.size) if rank != ranks.rank]
         self._count = 0  # of buckets
         self._pending: collections.deque[_Bucket] = collections.deque()  # that are not added up
@@ -60,7 +60,7 @@ class RankOrder:
         shares = cut(bucket, self._owners or self._divide(bucket))
         mine = self._buffer[slice(*shares[self._ranks.rank])]
         received = torch.empty(len(self._others), len(mine), dtype=mine.dtype)
-        tag = 2 * self._count
+        tag = self._tag + 2 * self._count
         self._count += 1
         works = [self._receive(part, rank, tag) for part, rank in zip(received, self._others)]
         works += [self._send(self._buffer[slice(*shares[rank])], rank, tag) for rank in self._others]

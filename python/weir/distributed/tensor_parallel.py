@@ -4,9 +4,10 @@ A graph with collectives is compiled to sections, which run one after the other 
 """
 
 import hashlib
+import itertools
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy
@@ -27,6 +28,7 @@ from weir.sections import Collective, read_collective
 from weir.torch.collectives import SHARDING, Flat, Sharding
 
 NARROW = (torch.float16, torch.bfloat16)  # added in f32
+ADDING = ("all_reduce", "reduce_scatter")
 
 
 class ColumnLinear(nn.Module):
@@ -81,6 +83,9 @@ class RowLinear(nn.Module):
         """Returns the outputs, on all ranks, for this rank's inputs. PyTorch itself has no gradient of the sum."""
         total = functional.all_reduce(F.linear(x, self.weight), "sum", self._group)
         return total if self.bias is None else total + self.bias
+
+
+Results = Callable[[], dict[Collective, torch.Tensor]]  # waits for what collectives give
 
 
 class TensorParallel:
@@ -272,27 +277,36 @@ class TensorParallel:
         with self._ranks.guard(what):
             return function(*arguments, **named)
 
-    def _exchange(self, sent: Mapping[str, Array]) -> dict[str, numpy.ndarray]:
-        """Returns the results of collectives, by the names of what each rank gives."""
+    def _exchange(self, sent: Mapping[str, Array]) -> Callable[[], dict[str, numpy.ndarray]]:
+        """Begins to compute collectives of what each rank gives, and returns what waits for their results."""
         given = {read_collective(name): _read(array) for name, array in sent.items()}
-        results = self._add_all({key: value for key, value in given.items() if key.kind == "all_reduce"})
-        results |= self._scatter_all({key: value for key, value in given.items() if key.kind == "reduce_scatter"})
-        results |= {key: self._compute(key, value) for key, value in given.items() if key not in results}
-        return {key.received: (value.view(torch.uint16) if value.dtype == torch.bfloat16 else value).contiguous().numpy()
-                for key, value in results.items()}
+        tags = itertools.count(step=2)
+        begun = [*self._add_all({key: value for key, value in given.items() if key.kind == "all_reduce"}, tags),
+                 *self._scatter_all({key: value for key, value in given.items() if key.kind == "reduce_scatter"}, tags)]
+        begun += [self._compute(key, value) for key, value in given.items() if key.kind not in ADDING]
 
-    def _add_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
-        """Returns sums, those that are alike by one exchange."""
-        sums = {}
+        def finish() -> dict[str, numpy.ndarray]:
+            results: dict[Collective, torch.Tensor] = {}
+            for each in begun:
+                results |= each()
+            return {key.received: (value.view(torch.uint16) if value.dtype == torch.bfloat16 else value).contiguous()
+                    .numpy() for key, value in results.items()}
+
+        return finish
+
+    def _add_all(self, given: Mapping[Collective, torch.Tensor], tags: Iterator[int]) -> Iterator[Results]:
+        """Begins sums, those that are alike by one exchange."""
         for along, alike in _list_alike(given):
-            total = _add(self._axes[along], torch.cat([value.reshape(-1) for value in alike.values()]), None)
-            parts = total.split([value.numel() for value in alike.values()])
-            sums |= {key: part.view(value.shape) for part, (key, value) in zip(parts, alike.items())}
-        return sums
+            add = _add(self._axes[along], torch.cat([value.reshape(-1) for value in alike.values()]), None, next(tags))
 
-    def _scatter_all(self, given: Mapping[Collective, torch.Tensor]) -> dict[Collective, torch.Tensor]:
-        """Returns this rank's parts of sums, those that are alike by one exchange."""
-        sums = {}
+            def finish(alike=alike, add=add) -> dict[Collective, torch.Tensor]:
+                parts = add().split([value.numel() for value in alike.values()])
+                return {key: part.view(value.shape) for part, (key, value) in zip(parts, alike.items())}
+
+            yield finish
+
+    def _scatter_all(self, given: Mapping[Collective, torch.Tensor], tags: Iterator[int]) -> Iterator[Results]:
+        """Begins sums of which this rank gets its part, those that are alike by one exchange."""
         for along, alike in _list_alike(given):
             rank, size = self._axes[along].rank, self._axes[along].size
             # Of each rank its parts of all sums.
@@ -300,17 +314,22 @@ class TensorParallel:
                       for key, value in alike.items()]
             rows = torch.cat([piece.flatten(1) for piece in pieces], 1)
             count = rows.shape[1]
-            own = _add(self._axes[along], rows, count)[count * rank:count * (rank + 1)]
-            parts = own.split([piece[0].numel() for piece in pieces])
-            sums |= {key: part.reshape(piece.shape[1:]) for key, part, piece in zip(alike, parts, pieces)}
-        return sums
+            add = _add(self._axes[along], rows, count, next(tags))
+            own, shapes = slice(count * rank, count * (rank + 1)), [piece.shape[1:] for piece in pieces]
 
-    def _compute(self, collective: Collective, value: torch.Tensor) -> torch.Tensor:
+            def finish(alike=alike, add=add, own=own, shapes=shapes) -> dict[Collective, torch.Tensor]:
+                parts = add()[own].split([shape.numel() for shape in shapes])
+                return {key: part.reshape(shape) for key, part, shape in zip(alike, parts, shapes)}
+
+            yield finish
+
+    def _compute(self, collective: Collective, value: torch.Tensor) -> Results:
         axis, ranks = collective.axis, self._axes[collective.along]
         if collective.kind == "all_slice":
-            return value.chunk(ranks.size, axis)[ranks.rank].clone()
+            return lambda: {collective: value.chunk(ranks.size, axis)[ranks.rank].clone()}
         if collective.kind == "all_gather":
-            return torch.cat(gather(ranks, value), axis)
+            parts = begin_gather(ranks, value)
+            return lambda: {collective: torch.cat(parts(), axis)}
         raise Error(f"the artifact has the collective {collective.kind}, which this version does not know")
 
 
@@ -322,28 +341,44 @@ def _list_alike(given: Mapping[Collective, torch.Tensor]) -> Iterable[tuple[int,
     return [(along, values) for (along, _), values in alike.items()]
 
 
-def _add(ranks: Ranks, value: torch.Tensor, share: int | None) -> torch.Tensor:
-    """Returns the sum over ranks, in their order, as one row; with `share` only this rank's share of it is right.
+def _add(ranks: Ranks, value: torch.Tensor, share: int | None, tag: int) -> Callable[[], torch.Tensor]:
+    """Begins the sum over ranks, in their order, and returns what waits for it, as one row; with `share` only this rank's
+    share of it is right.
 
-    `value` is used up: the sum may have its bytes.
+    `value` is used up: the sum may have its bytes. `tag` and the number behind it belong to this sum alone.
     """
     total = value.reshape(-1).to(torch.float32 if value.dtype in NARROW else value.dtype)
-    if ranks.size > 1 and len(total):
-        ends = None if share is None else [share * (rank + 1) for rank in range(ranks.size)]
-        sums = RankOrder(ranks, total, ends)
+    ends = None if share is None else [share * (rank + 1) for rank in range(ranks.size)]
+    sums = RankOrder(ranks, total, ends, tag) if ranks.size > 1 and len(total) else None
+    if sums:
         sums.begin((0, len(total)))
-        sums.finish()
-    return total.to(value.dtype)
+
+    def finish() -> torch.Tensor:
+        if sums:
+            sums.finish()
+        return total.to(value.dtype)
+
+    return finish
 
 
 def gather(ranks: Ranks, value: torch.Tensor) -> list[torch.Tensor]:
     """Returns the values of all ranks."""
+    return begin_gather(ranks, value)()
+
+
+def begin_gather(ranks: Ranks, value: torch.Tensor) -> Callable[[], list[torch.Tensor]]:
+    """Begins to gather the values of all ranks, and returns what waits for them. The value may not change until then."""
     if ranks.size == 1 or not value.numel():
-        return [value] * ranks.size
+        return lambda: [value] * ranks.size
     mine = value.contiguous().reshape(-1).view(torch.uint8)
     everyone = torch.empty(ranks.size * len(mine), dtype=torch.uint8)
-    dist.all_gather_into_tensor(everyone, mine, group=ranks.group)
-    return [part.view(value.dtype).view(value.shape) for part in everyone.chunk(ranks.size)]
+    sent = mine, dist.all_gather_into_tensor(everyone, mine, group=ranks.group, async_op=True)
+
+    def finish() -> list[torch.Tensor]:
+        sent[1].wait()
+        return [part.view(value.dtype).view(value.shape) for part in everyone.chunk(ranks.size)]
+
+    return finish
 
 
 def _read(array: Array) -> torch.Tensor:

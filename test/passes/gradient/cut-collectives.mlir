@@ -89,7 +89,8 @@ func.func @whole(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.shard
 
 // Arguments of units are gathered for the ops that read them: a section for each unit forward, and
 // one for each backward, which gathers again. The last unit stays. What is computed from a unit
-// alone is repeated, and sums of gradients leave as soon as they are there.
+// alone is repeated, and sums of gradients leave as soon as they are there. While the next section is
+// computed, they are on their way: updates and the loss read them in the section behind it.
 // CHECK-LABEL: func @units.step.section.0(
 // CHECK-SAME:    %{{.*}}: tensor<3x4xf32> {weir.name = "x"}, %{{.*}}: tensor<16xf32> {weir.name = "gathered.0.u"})
 // CHECK-SAME:    -> (tensor<3x4xf32> {weir.name = "kept.[[H:[0-9]+]]"})
@@ -97,13 +98,13 @@ func.func @whole(%x: tensor<4xf32> {weir.sharded}) -> (tensor<4xf32> {weir.shard
 // CHECK-SAME:    %{{.*}}: tensor<3x4xf32> {weir.donate, weir.name = "kept.[[H]]"}, %{{.*}}: tensor<16xf32> {weir.name = "gathered.0.v"})
 // CHECK-SAME:    -> (tensor<f32> {weir.name = "sent.0.all_reduce"}, tensor<16xf32> {weir.name = "sent.1.reduce_scatter.0"}, tensor<3x4xf32> {weir.name = "kept.[[DH:[0-9]+]]"})
 // CHECK-LABEL: func @units.step.section.2(
-// CHECK-SAME:    {weir.name = "x"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "v"}, %{{.*}}: tensor<3x4xf32> {weir.donate, weir.name = "kept.[[DH]]"}, %[[U:[a-z0-9]*]]: tensor<16xf32> {weir.name = "gathered.0.u"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.1"}
-// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "sent.2.reduce_scatter.0"}, tensor<f32> {weir.name = "loss"}, tensor<8xf32> {weir.name = "v"})
+// CHECK-SAME:    {weir.name = "x"}, %{{.*}}: tensor<3x4xf32> {weir.donate, weir.name = "kept.[[DH]]"}, %[[U:[a-z0-9]*]]: tensor<16xf32> {weir.name = "gathered.0.u"})
+// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "sent.2.reduce_scatter.0"})
 // CHECK:         linalg.generic {{.*}} ins(%[[U]]
 // CHECK:           math.exp
 // CHECK-LABEL: func @units.step.section.3(
-// CHECK-SAME:    %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "u"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.2"})
-// CHECK-SAME:    -> (tensor<8xf32> {weir.name = "u"})
+// CHECK-SAME:    %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "u"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.kind = "param", weir.name = "v"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.2"}, %{{.*}}: tensor<8xf32> {weir.donate, weir.name = "received.1"}, %{{.*}}: tensor<f32> {weir.donate, weir.name = "received.0"})
+// CHECK-SAME:    -> (tensor<f32> {weir.name = "loss"}, tensor<8xf32> {weir.name = "u"}, tensor<8xf32> {weir.name = "v"})
 shard.grid @ranks(shape = 2)
 func.func private @units(%x: tensor<3x4xf32> {weir.name = "x", weir.sharded},
                  %u: tensor<8xf32> {weir.name = "u", weir.kind = "param", weir.sharded = "first"},
@@ -145,6 +146,29 @@ func.func @units.step(%x: tensor<3x4xf32> {weir.name = "x", weir.sharded},
   %nu = linalg.sub ins(%u, %du : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   %nv = linalg.sub ins(%v, %dv : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %loss, %nu, %nv : tensor<f32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// The twin: what reads a unit waits for the sum, so that has no time.
+// CHECK-LABEL: func @awaited.section.0(
+// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "sent.0.all_reduce"})
+// CHECK-LABEL: func @awaited.section.1(
+// CHECK-SAME:    {weir.donate, weir.name = "received.0"}, {{.*}} {weir.name = "gathered.0.v"})
+// CHECK-SAME:    -> (tensor<16xf32> {weir.name = "kept.0"})
+shard.grid @ranks(shape = 2)
+func.func @awaited(%x: tensor<16xf32> {weir.name = "x", weir.sharded},
+                   %u: tensor<8xf32> {weir.name = "u", weir.sharded = "first"},
+                   %v: tensor<8xf32> {weir.name = "v", weir.sharded = "second"})
+    -> (tensor<16xf32> {weir.name = "y"}) {
+  %e = tensor.empty() : tensor<16xf32>
+  %ug = shard.all_gather %u on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %vg = shard.all_gather %v on @ranks grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+  %a = linalg.mul ins(%x, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %s = shard.all_reduce %a on @ranks grid_axes = [0] : tensor<16xf32> -> tensor<16xf32>
+  %b = linalg.mul ins(%s, %vg : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %y = linalg.mul ins(%b, %ug : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %y : tensor<16xf32>
 }
 
 // -----
