@@ -22,8 +22,8 @@ static int64_t getOperandBase(uint32_t binding) {
   return (int64_t(binding) + 1) * (int64_t(1) << 44);
 }
 
-/// Max number of variables that an address may be in.
-static constexpr size_t maxRoots = 8;
+/// Max number of variables that an address may be in; more are refused.
+static constexpr size_t maxRoots = 256;
 
 static int64_t getBase(const PointerTarget &target) {
   return target.space == Space::Storage     ? getOperandBase(target.binding)
@@ -73,7 +73,7 @@ void Decoder::findRoots(const Function &function) {
     std::vector<Id> &list = roots[to];
     bool changes = false;
     for (Id root : from)
-      if (list.size() < maxRoots && std::find(list.begin(), list.end(), root) == list.end()) {
+      if (list.size() <= maxRoots && std::find(list.begin(), list.end(), root) == list.end()) {
         list.push_back(root);
         changes = true;
       }
@@ -118,6 +118,8 @@ void Decoder::decodePointer(const Instruction &instruction) {
   Sized number = useNumber(instruction, 0);
   const Type &type = module.getType(instruction.type);
   std::vector<PointerTarget> found;
+  need(instruction, roots[instruction.operands[0]].size() <= maxRoots,
+       "has an address that may be in more than 256 variables");
   for (Id root : roots[instruction.operands[0]]) {
     PointerTarget target = getTarget(instruction, root);
     bool fits = type.storage == StorageClass::Generic ||
