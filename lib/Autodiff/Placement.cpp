@@ -12,8 +12,8 @@
 // and makes nothing smaller waits for its first reader: what backward computes of forward's values
 // is not kept beside these.
 //
-// What exchanges give to backward's results alone, such as updates, is read a section later than it
-// could be, as far as there is one: so ranks exchange it while the section between is computed.
+// Updates and other ends of backward read the results of exchanges a section later than they could,
+// as far as there is one: so ranks exchange them while the section between is computed.
 //
 //===----------------------------------------------------------------------===//
 
