@@ -553,8 +553,8 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   else if (last.op == Op::BranchConditional)
     arms = {merge,
             uint32_t(&block - function.blocks.data()),
+            size_t(block.successors[0] == merge ? 0 : 1),
             last.operands[0],
-            block.successors,
             begins[0],
             begins[1],
             visits + 1};
@@ -569,7 +569,7 @@ void Walk::joinArms(const Instruction &phi) {
   std::optional<Id> found[2];
   for (size_t i = 0; i < 4; i += 2) {
     const uint32_t from = function.getBlock(phi.operands[i + 1]), visit = visitOf[from];
-    const size_t arm = from == arms->branch ? (arms->successors[0] == arms->merge ? 0 : 1)
+    const size_t arm = from == arms->branch                           ? arms->direct
                        : visit >= arms->begin && visit < arms->middle ? 0
                        : visit >= arms->middle && visit < arms->end   ? 1
                                                                       : 2;

@@ -101,20 +101,13 @@ void Walk::refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth
   auto definition = definitions.find(id);
   if (!vague.contains(id) || depth > 16 || before.size() > 64 || !values.contains(id))
     return;
-  const std::optional<Selection> selection = findSelection(id);
-  if (definition->second->op != Op::Phi)
-    for (Id operand : definition->second->operands)
-      refine(operand, before, depth + 1);
-  else if (selection)
-    for (Id operand : {selection->condition, selection->first, selection->second})
-      refine(operand, before, depth + 1);
-  else
-    return;
+  for (Id part : listParts(id))
+    refine(part, before, depth + 1);
   before.emplace_back(id, values[id]);
   auto choice = choices.find(id);
   try {
     values[id] = choice != choices.end()
-                     ? get(choice->second ? selection->first : selection->second)
+                     ? get(choice->second ? findSelection(id)->first : findSelection(id)->second)
                      : evaluate(*definition->second);
   } catch (TooLarge) {
   }
@@ -130,25 +123,23 @@ std::optional<Walk::Selection> Walk::findSelection(Id id) const {
   return Selection{operands[0], operands[1], operands[2]};
 }
 
+/// Returns what a vague number is computed from. A phi is vague only if it is a selection.
+std::vector<Id> Walk::listParts(Id id) const {
+  if (std::optional<Selection> selection = findSelection(id))
+    return {selection->condition, selection->first, selection->second};
+  const std::span<const uint32_t> operands = definitions.at(id)->operands;
+  return {operands.begin(), operands.end()};
+}
+
 /// Collects the selections that a number is made by.
 void Walk::findChoices(Id id, std::vector<Id> &found, size_t depth) const {
   if (!vague.contains(id) || depth > 16)
     return;
-  const std::optional<Selection> selection = findSelection(id);
-  const Instruction &definition = *definitions.at(id);
-  if (definition.op == Op::Phi && !selection)
-    return;
-  if (selection && std::find(found.begin(), found.end(), id) == found.end())
+  if (findSelection(id) && std::find(found.begin(), found.end(), id) == found.end())
     found.push_back(id);
-  auto go = [&](Id operand) {
+  for (Id part : listParts(id))
     if (found.size() <= maxChoices)
-      findChoices(operand, found, depth + 1);
-  };
-  if (selection)
-    for (Id operand : {selection->condition, selection->first, selection->second})
-      go(operand);
-  else
-    std::for_each(definition.operands.begin(), definition.operands.end(), go);
+      findChoices(part, found, depth + 1);
 }
 
 /// Returns the value of `id`, under guards that hold where it is used.

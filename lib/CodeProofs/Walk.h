@@ -178,6 +178,7 @@ private:
     Id condition = 0, first = 0, second = 0; ///< `first` where the condition holds
   };
   std::optional<Selection> findSelection(Id id) const;
+  std::vector<Id> listParts(Id id) const;
   void findChoices(Id id, std::vector<Id> &found, size_t depth) const;
   void joinArms(const Instruction &phi);
   void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);
@@ -225,8 +226,8 @@ private:
   /// The two arms of the branch that was walked last, if both lead to `merge`.
   struct Arms {
     uint32_t merge = 0, branch = 0;          ///< blocks
+    size_t direct = 0;                       ///< the arm without blocks, if there is one
     Id condition = 0;                        ///< the first arm runs where it holds
-    std::vector<uint32_t> successors;        ///< of the branch
     uint32_t begin = 0, middle = 0, end = 0; ///< numbers of visits: of the first arm, the second
   };
   std::optional<Arms> arms;

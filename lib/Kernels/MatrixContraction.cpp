@@ -495,7 +495,7 @@ void MatrixContraction::emitTile(Value number) {
   subgroupColumn = name(subgroupColumnCoordinate, subgroup % tile.columnSubgroups);
   for (Side *side : {&ofRows, &ofColumns})
     chooseShares(*side);
-  if (!mbarriers) {
+  if (ofRows.slabs.empty()) {
     chooseStages();
     for (Side *side : {&ofRows, &ofColumns})
       allocate(*side);

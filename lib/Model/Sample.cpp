@@ -262,7 +262,7 @@ std::vector<Sampler::Stratum> Sampler::sample(int64_t l2Lines) {
       strata.push_back({i, i + 1, runOne(i)});
     return strata;
   }
-  // The first may be special, and stands for itself. So does the last, if the one before differs.
+  // The first and the last may be special, and stand for themselves.
   strata.push_back({0, 1, runOne(0)});
   std::map<int64_t, GroupSums> others;
   for (int64_t i = 0; i < sampledWorkgroups - 2; ++i) {
@@ -285,7 +285,7 @@ std::vector<Sampler::Stratum> Sampler::sample(int64_t l2Lines) {
   }
   for (auto each = others.begin(); each != others.end(); ++each) {
     const auto next = std::next(each);
-    // Up to the middle between two, but a last one that differs stands for itself.
+    // Up to the middle between two, but the last one stands for itself.
     const int64_t end = next == others.end()       ? count
                         : next->first == count - 1 ? count - 1
                                                    : (each->first + next->first + 1) / 2;

@@ -177,7 +177,7 @@ class Execution:
         self.entries, self.sections = join_sections(self._program.entries)
         self._arguments = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
         self.exchange: Callable[[dict[str, Array]], Received] | None = None
-        self.gather: Callable[[list[tuple[str, int, Tensor]]], Callable[[list[Buffer]], None]] | None = None
+        self.gather: Callable[[list[tuple[int, str]]], Callable[[list[Buffer]], None]] | None = None
         self.pool = Pool(device)  # of what crosses sections
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self._program.entries.items()}
         self._held: dict[str, Held] = {}

@@ -109,7 +109,7 @@ class Run:
     def __init__(
         self, sections: Sequence[Entry], pool: Pool, call: Callable[[Entry, dict[str, Any]], dict[str, Array]],
         exchange: Callable[[dict[str, Array]], Received],
-        gather: Callable[[list[tuple[str, int, Tensor]]], Callable[[list[Buffer]], None]],
+        gather: Callable[[list[tuple[int, str]]], Callable[[list[Buffer]], None]],
     ):
         self._sections, self._pool, self._call, self._exchange, self._gather = sections, pool, call, exchange, gather
         self._last = {tensor.name: index for index, section in enumerate(sections) for tensor in section.arguments}
@@ -155,8 +155,7 @@ class Run:
         wanted = [tensor for tensor in self._sections[index].arguments
                   if tensor.name.startswith(GATHERED) and tensor.name not in self._values]
         if wanted:
-            parts = [(tensor, *read_gathered(tensor.name)) for tensor in wanted]
-            self._coming = wanted, self._gather([(argument, axis, tensor) for tensor, axis, argument in parts])
+            self._coming = wanted, self._gather([read_gathered(tensor.name) for tensor in wanted])
 
     def _finish_gather(self) -> None:
         if self._coming is None:

@@ -59,7 +59,7 @@ def run(sections, given=()):
         return finish
 
     def gather(wanted):
-        names = " ".join(name for name, _, _ in wanted)
+        names = " ".join(name for _, name in wanted)
         events.append(f"ask for {names}")
 
         def finish(buffers):

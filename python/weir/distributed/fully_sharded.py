@@ -173,15 +173,16 @@ class FullySharded(TensorParallel):
     def _is_part(self, name: str) -> bool:
         return name in self._step._private or super()._is_part(name)
 
-    def _gather_parts(self, wanted: list[tuple[str, int, Tensor]]) -> Callable[[list[Buffer]], None]:
-        """Begins to gather arguments of all ranks, by one message, and returns what writes them to buffers."""
-        mine = self._execution.read(list(dict.fromkeys(name for name, _, _ in wanted)))
+    def _gather_parts(self, wanted: list[tuple[int, str]]) -> Callable[[list[Buffer]], None]:
+        """Begins to gather arguments of all ranks, each along a dimension, by one message, and returns what writes them
+        to buffers."""
+        mine = self._execution.read(list(dict.fromkeys(name for _, name in wanted)))
         gathered = begin_gather(self._ranks, torch.cat([_to_bytes(value) for value in mine.values()]))
         begins = dict(zip(mine, itertools.accumulate((value.nbytes for value in mine.values()), initial=0)))
 
         def finish(buffers: list[Buffer]) -> None:
             rows = [row.numpy() for row in gathered()]
-            for (name, axis, _), buffer in zip(wanted, buffers):
+            for (axis, name), buffer in zip(wanted, buffers):
                 value, begin = mine[name], begins[name]
                 parts = [row[begin:begin + value.nbytes].view(value.dtype).reshape(value.shape) for row in rows]
                 buffer.wait()
