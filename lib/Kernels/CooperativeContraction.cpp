@@ -282,8 +282,7 @@ void CooperativeContraction::emitTile(Value number) {
 
 void CooperativeContraction::run(EmittedKernel &launch) {
   auto code = emitter.codeFor(emitter.domain.getContractions().front());
-  emitter.getFunction().setKnownBlockSizeAttr(
-      emitter.builder().getDenseI32ArrayAttr({int32_t(getThreads()), 1, 1}));
+  emitter.setWorkgroup(getThreads());
   for (SlabSide *side : {&ofRows, &ofColumns})
     side->stages = {
         allocateShared(emitter, elementType, getSlabElements(side->elements, side->slab))};

@@ -345,6 +345,29 @@ static bool isScan(linalg::GenericOp op) {
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
+/// Returns the rows of a part where workgroups copy the next row of equal parts while they compute
+/// one (`RowCopies`): `unequal` if no equal ones are better. All parts are computed at a time. They
+/// share the way from and to memory, but each row also takes a time that only other workgroups of
+/// its unit fill.
+static int64_t chooseRowsOfPart(int64_t rows, int64_t columns, int64_t units, int64_t unequal) {
+  constexpr int64_t fewestRows = 3, mostRows = 4096;
+  // Columns of a unit that come from memory while a row's reductions wait for each other.
+  constexpr int64_t ofReductions = 1536;
+  constexpr int64_t rowsOfPart = 2; // that take as long as storing a part and reading it again
+  auto getCost = [&](int64_t chunk) {
+    const int64_t parts = llvm::divideCeil(rows, chunk);
+    return std::max(rows * columns / std::min(parts, units), chunk * ofReductions) +
+           rowsOfPart * parts * columns / units;
+  };
+  int64_t best = unequal, least = getCost(unequal) * 3 / 2; // each row is waited for
+  for (int64_t chunk = fewestRows; chunk <= std::min(rows, mostRows); ++chunk)
+    if (rows % chunk == 0 && getCost(chunk) < least) {
+      least = getCost(chunk);
+      best = chunk;
+    }
+  return best;
+}
+
 std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const Profile &profile) {
   const int64_t units = profile.units;
   // Of a part: fewer rows would cost more than they save, unless most units were idle.
@@ -374,7 +397,8 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
         minRows = rows;
         break;
       }
-  }
+  } else if (units > 0 && profile.copiesAsynchronously())
+    minRows = chooseRowsOfPart(parts.rows, columns, units, minRows);
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
   // Long columns of floats have more parts, since a sum that takes all rows of one, one after the
   // other, would lose digits.

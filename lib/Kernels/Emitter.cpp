@@ -185,9 +185,23 @@ void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &
   });
 }
 
+int64_t weir::chooseWorkgroup(int64_t invocations, int64_t least, const Profile &profile) {
+  constexpr int64_t even = 4; // workgroups of a unit: none has much more to do than others
+  int64_t size = profile.workgroupSize;
+  while (int64_t(llvm::divideCeil(invocations, size)) < even * profile.units &&
+         size % (2 * least) == 0)
+    size /= 2;
+  return size;
+}
+
 void weir::emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
                      function_ref<void(Value)> body) {
-  int64_t size = emitter.profile.workgroupSize;
+  const Profile &profile = emitter.profile;
+  int64_t size = profile.workgroupSize;
+  if (!emitter.isStage()) {
+    size = chooseWorkgroup(units, profile.subgroupSize, profile);
+    emitter.setWorkgroup(size);
+  }
   Location loc = emitter.loc;
   emitWorkgroups(emitter, llvm::divideCeil(units, size), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();

@@ -525,8 +525,7 @@ void MatrixContraction::emitTile(Value number) {
 
 void MatrixContraction::run(EmittedKernel &launch) {
   auto place = emitter.codeFor(op);
-  emitter.getFunction().setKnownBlockSizeAttr(
-      emitter.builder().getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  emitter.setWorkgroup(threads);
   auto emit = [&](int64_t tiles, function_ref<void(Value)> emitOne) {
     emitWorkgroups(emitter, tiles, launch, [&](Value group) {
       thread = emitter.setCoordinate(

@@ -274,6 +274,11 @@ public:
   /// Emits into `function`, whose argument i is buffer `operands[i]`.
   void setFunction(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<unsigned> operands);
   mlir::gpu::GPUFuncOp getFunction() const { return function; }
+  /// Sets the invocations of a workgroup, where they are not the profile's.
+  void setWorkgroup(int64_t size) {
+    getFunction().setKnownBlockSizeAttr(
+        mlir::DenseI32ArrayAttr::get(context, {int32_t(size), 1, 1}));
+  }
 
   /// Lets an operand, or a result by its number behind the operands, be in this memory.
   void setMemory(unsigned buffer, mlir::Value memory) {

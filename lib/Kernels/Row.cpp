@@ -338,7 +338,7 @@ Value RowEmitter::reduceInterleaved(Operation *combiner, Value partial) {
   Type type = getElementTypeOrSelf(partial.getType());
   bool isBit = type.isInteger(1);
   int64_t lanes = vector ? vector.getNumElements() : 1;
-  Value memory = getWorkgroupMemory(profile.workgroupSize * lanes, isBit ? b.getI32Type() : type);
+  Value memory = getWorkgroupMemory(layout.workgroup * lanes, isBit ? b.getI32Type() : type);
   auto getAddress = [&](AffineExpr member, int64_t lane) {
     AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
     return emitter.expand(place * lanes + lane);
@@ -891,8 +891,7 @@ void RowEmitter::run(EmittedKernel &launch) {
                       : emitter.domain.getParts();
   int64_t groups = llvm::divideCeil(teams, layout.teams);
   if (layout.workgroup != profile.workgroupSize)
-    emitter.getFunction().setKnownBlockSizeAttr(
-        Builder(emitter.context).getDenseI32ArrayAttr({int32_t(layout.workgroup), 1, 1}));
+    emitter.setWorkgroup(layout.workgroup);
   int64_t ofRests = int64_t(layout.rowRests.size()) * layout.outerRows;
   emitWorkgroups(emitter, groups + ofRests, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();

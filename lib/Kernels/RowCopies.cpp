@@ -24,8 +24,6 @@
 using namespace mlir;
 using namespace weir;
 
-/// The oldest GPUs that copy asynchronously.
-static constexpr int64_t minSm = 80;
 /// Bytes that are copied at once.
 static constexpr int64_t runBytes = 16;
 
@@ -68,9 +66,9 @@ static int64_t chooseRowsPerTeam(int64_t rows, int64_t units, int64_t held) {
 RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayout &layout)
     : emitter(emitter), layout(layout) {
   const Profile &profile = emitter.profile;
-  if (profile.sm < minSm || profile.units == 0 || !profile.unrollPrivate || emitter.isStage() ||
-      layout.teams != 1 || layout.teamSize == profile.subgroupSize || layout.isInterleaved ||
-      layout.rowLanes != 1 || !layout.rests.empty())
+  if (!profile.copiesAsynchronously() || profile.units == 0 || !profile.unrollPrivate ||
+      emitter.isStage() || layout.teams != 1 || layout.teamSize == profile.subgroupSize ||
+      layout.isInterleaved || layout.rowLanes != 1 || !layout.rests.empty())
     return;
   SmallVector<Load> found = findLoads(survey);
   constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up

@@ -78,8 +78,11 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   teamSize = mapping == RowMapping::Lane       ? 1
              : mapping == RowMapping::Subgroup ? profile.subgroupSize
                                                : workgroup;
-  if (isAcross && profile.units > 0)
+  if (isAcross && profile.units > 0) {
+    constexpr int64_t least = 128; // invocations, of a line of memory or more
     teamSize = chooseTeamAcross(rows, length, profile);
+    workgroup = chooseWorkgroup(rows * teamSize, least, profile);
+  }
   isInterleaved = isAcross && teamSize > 1;
   teams = workgroup / teamSize;
   fullTrips = units / teamSize;

@@ -30,6 +30,10 @@ mlir::Value getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &gr
 void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                     llvm::function_ref<void(mlir::Value group)> body);
 
+/// Returns the invocations of a workgroup, so many that all units of a device are busy: the
+/// profile's, or a multiple of `least` that divides it.
+int64_t chooseWorkgroup(int64_t invocations, int64_t least, const Profile &profile);
+
 /// Emits `body` for each of `units`, an invocation each.
 void emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
                llvm::function_ref<void(mlir::Value unit)> body);

@@ -166,7 +166,7 @@ int64_t SlabContraction::chooseStages() const {
   constexpr int64_t lanes = 128;    // of a unit, an fma each in a clock
   constexpr int64_t manySums = 128; // registers are for one workgroup
   const Profile &profile = emitter.profile;
-  if (profile.sm == 0)
+  if (!profile.copiesAsynchronously())
     return 1;
   const int64_t sums = tile.rows * tile.columns;
   int64_t elements = 0;

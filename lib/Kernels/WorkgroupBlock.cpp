@@ -67,8 +67,7 @@ SmallVector<AffineExpr> WorkgroupBlocks::at(const Block &block, int64_t row, int
 
 void weir::emitBlockTiles(PointEmitter &emitter, int64_t threads, int64_t tiles,
                           EmittedKernel &launch, function_ref<void(AffineExpr, Value)> body) {
-  emitter.getFunction().setKnownBlockSizeAttr(
-      emitter.builder().getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  emitter.setWorkgroup(threads);
   emitWorkgroups(emitter, tiles, launch, [&](Value group) {
     AffineExpr thread = emitter.setCoordinate(
         teamLaneCoordinate,

@@ -94,6 +94,9 @@ struct Profile {
   /// Whether vectors of four elements of 16 bits are loaded and stored at once.
   bool hasShortVectors() const { return getBaseTarget(target) == "cuda"; }
 
+  /// Whether workgroups copy from memory to their own while they compute: `cp.async`.
+  bool copiesAsynchronously() const { return sm >= 80; }
+
   /// Returns the name of the GPU that code of target cuda is for, "sm_90a".
   std::string getChip() const { return "sm_" + std::to_string(sm) + (isSmExact ? "a" : ""); }
 

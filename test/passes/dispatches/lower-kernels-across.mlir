@@ -1,9 +1,9 @@
 // Where a profile has units, several invocations combine the parts of columns, if these fill the workgroups: 16 here, of
-// 16 rows each. The twins: 1,028 columns are not so many units, and a CPU driver's profile has no units.
+// 8 rows each. Workgroups of 256 would leave more units idle. The twins: 1,028 columns are not so many units, and a CPU driver's profile has no units.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=ALONE --implicit-check-not="workgroup>"
 
-// CHECK-LABEL: gpu.func @across_1028x1024(
+// CHECK-LABEL: gpu.func @across_1028x256(
 // CHECK-NOT:     workgroup>
 // CHECK:         scf.for
 // Eight rows are on their way at a time.
@@ -11,9 +11,9 @@
 // CHECK-NOT:       memref.load
 // CHECK:           scf.yield
 
-// CHECK-LABEL: gpu.func @across_1024x1024(
-// CHECK-SAME:    workgroup(%[[SUMS:.*]] : memref<1024xf32, {{.*}}workgroup>>)
-// CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 16, 1, 1>
+// CHECK-LABEL: gpu.func @across_1024x256(
+// CHECK-SAME:    workgroup(%[[SUMS:.*]] : memref<512xf32, {{.*}}workgroup>>)
+// CHECK-SAME:    known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 32, 1, 1>
 // CHECK:         gpu.barrier
 // CHECK-COUNT-4: memref.store %{{.*}}, %[[SUMS]]
 // CHECK:         gpu.barrier

@@ -24,11 +24,11 @@
 // PART:       gpu.func @row_column_1024x4096(
 // PART-COUNT-4: nvgpu.device_async_copy
 // PART:       nvgpu.device_async_create_group
-// PART:       scf.for %[[TURN:.*]] = %c0{{.*}} to %c4
+// PART:       scf.for %[[TURN:.*]] = %c0{{.*}} to %c8
 // PART:         %[[ROW:.*]] = arith.addi %{{.*}}, %[[TURN]]
 // PART:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c1 :
 // PART:         %[[LATER:.*]] = arith.addi %[[TURN]], %c1 :
-// PART:         %[[IS_THERE:.*]] = arith.cmpi ult, %[[LATER]], %c4
+// PART:         %[[IS_THERE:.*]] = arith.cmpi ult, %[[LATER]], %c8
 // PART:         nvgpu.device_async_wait
 // PART:         scf.if %[[IS_THERE]] {
 // PART:           nvgpu.device_async_copy

@@ -1,5 +1,6 @@
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-prepare-kernels -split-input-file | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels -split-input-file | FileCheck %s --check-prefix=WHOLE
+// RUN: weir-opt %s --weir-set-profile=profile=nvidia --weir-prepare-kernels -split-input-file | FileCheck %s --check-prefix=NVIDIA
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-prepare-kernels --weir-form-kernels -split-input-file | FileCheck %s --check-prefix=KERNELS
 
 // 4 tiles of 128 x 128 sums leave most of 132 units idle: 32 parts of 128 products would be 128 workgroups.
@@ -97,13 +98,35 @@ func.func @few_rows_have_short_parts(%x: tensor<128x768xf32>) -> tensor<768xf32>
 #id = affine_map<(r, c) -> (r, c)>
 #col = affine_map<(r, c) -> (c)>
 
-// The twin: 8192 rows have enough parts of 8 for all invocations that hide the latency of memory.
-// CHECK: affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
-// CHECK-LABEL: func @rows_have_parts_of_eight
-func.func @rows_have_parts_of_eight(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
+// The twin: 256 parts of 8192 rows, two for a unit, hide the time of their own reductions. Vulkan copies no rows ahead, so
+// that parts of 8 make more workgroups.
+// CHECK: affine_map<(d0, d1) -> (d0 floordiv 32, d1)>
+// CHECK-LABEL: func @many_rows_have_long_parts
+// NVIDIA: affine_map<(d0, d1) -> (d0 floordiv 16, d1)>
+// NVIDIA-LABEL: func @many_rows_have_long_parts
+func.func @many_rows_have_long_parts(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
   %zero = arith.constant dense<0.0> : tensor<768xf32>
   %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8192x768xf32>) outs(%zero : tensor<768xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<768xf32>
+  return %c : tensor<768xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// A prime has no equal parts but one of all rows, which would leave all units but one idle.
+// CHECK: affine_map<(d0, d1) -> (d0 floordiv 4, d1)>
+// CHECK-LABEL: func @unequal_parts
+func.func @unequal_parts(%x: tensor<2053x768xf32>) -> tensor<768xf32> {
+  %zero = arith.constant dense<0.0> : tensor<768xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<2053x768xf32>) outs(%zero : tensor<768xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %o : f32
     linalg.yield %s : f32
@@ -124,9 +147,9 @@ func.func @parts_no_larger_than_a_factor(%a: tensor<128x2304xf32>, %b: tensor<23
 // -----
 
 // Columns of rows of 32000 elements, which no team keeps: 32 parts are busy invocations for 132 units. The twin's rows of
-// 4096 elements, 2048 of them, stay in parts of 8.
+// 4096 elements, 2048 of them, have a part for each unit.
 // CHECK-DAG: #[[LONG:.*]] = affine_map<(d0, d1) -> (d0 floordiv 32, d1)>
-// CHECK-DAG: #[[SHORT:.*]] = affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
+// CHECK-DAG: #[[SHORT:.*]] = affine_map<(d0, d1) -> (d0 floordiv 16, d1)>
 // CHECK-LABEL: func @long_rows_have_few_parts
 // CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[LONG]]]
 // CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[SHORT]]]
