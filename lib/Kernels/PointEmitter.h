@@ -48,11 +48,18 @@ struct Survey {
 template <typename Key> class RowCache {
 public:
   struct Copy {
-    mlir::Value memory;
+    mlir::Value memory; ///< by trip
+    /// By trip: memory of the workgroup that has a vector of the row in place of `memory`, or null.
+    llvm::SmallVector<mlir::Value> shared;
+    mlir::Value place; ///< of the invocation's vector in `shared`
     bool isFilled = false;
   };
 
   void add(Key key, mlir::Value memory) { copies[key].memory = memory; }
+  void setShared(Key key, llvm::ArrayRef<mlir::Value> shared, mlir::Value place) {
+    copies[key].shared.assign(shared.begin(), shared.end());
+    copies[key].place = place;
+  }
   void setFilled(Key key, bool isFilled) { copies.find(key)->second.isFilled = isFilled; }
   void setTrip(mlir::Value number) { trip = number; }
   mlir::Value getTrip() const { return trip; }
@@ -210,6 +217,8 @@ public:
   getRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count) const;
   /// Loads neighbours that `getRun` finds, as one vector.
   mlir::Value loadRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count);
+  /// Loads neighbours as `loadRun` does, from the one at `first` of a buffer on.
+  mlir::Value loadFrom(unsigned buffer, mlir::AffineExpr first, int64_t count);
   /// Copies neighbours that `getRun` finds to an element of `memory` and those behind it,
   /// asynchronously. Returns the copy's token.
   mlir::Value copyRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count,

@@ -179,14 +179,22 @@ std::optional<AffineExpr> PointEmitter::getRun(AffineExpr address, int64_t count
 }
 
 Value PointEmitter::loadRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count) {
-  unsigned buffer = *getBuffer(tensor);
-  survey.buffers[buffer].read = true;
-  survey.buffers[buffer].scalarAccess = true;
-  auto type = VectorType::get({count}, getElementType(tensor));
+  return loadFrom(*getBuffer(tensor), *getRun(tensor, indices, count), count);
+}
+
+/// Loads `count` elements at once.
+static Value loadAligned(OpBuilder &b, Location loc, Type element, int64_t count, Value memory,
+                         Value place) {
+  auto type = VectorType::get({count}, element);
   llvm::Align alignment(count * type.getElementTypeBitWidth() / 8);
-  Value place = expand(*getRun(tensor, indices, count));
-  return vector::LoadOp::create(builder(), loc, type, buffers[buffer], place,
-                                /*nontemporal=*/false, alignment);
+  return vector::LoadOp::create(b, loc, type, memory, place, /*nontemporal=*/false, alignment);
+}
+
+Value PointEmitter::loadFrom(unsigned buffer, AffineExpr first, int64_t count) {
+  survey.buffers[buffer].read = true;
+  keepElements(buffer);
+  return loadAligned(builder(), loc, getElementType(getTensor(buffer)), count, buffers[buffer],
+                     expand(first));
 }
 
 Value PointEmitter::copyRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count, Value memory,
@@ -223,6 +231,10 @@ Value PointEmitter::load(unsigned buffer, AffineExpr address) {
   const auto *copy = cache.find({buffer, address});
   if (!copy)
     return loadUncached(buffer, address);
+  if (copy->isFilled && !copy->shared.empty())
+    if (Value memory = copy->shared[*getConstantIntValue(cache.getTrip())])
+      return loadAligned(builder(), loc, getElementType(getTensor(buffer)), lanes, memory,
+                         copy->place);
   if (copy->isFilled)
     return memref::LoadOp::create(builder(), loc, copy->memory, cache.getTrip());
   Value value = loadUncached(buffer, address);

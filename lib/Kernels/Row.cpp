@@ -42,6 +42,7 @@ private:
 
   RowLayout layout;
   std::optional<RowCopies> copies; ///< known in the second emission
+  Value isNextThere;               ///< whether the team has a row behind the one that is emitted
   Value teamLane, subgroup, subgroupLane;
 
   // Passes over the row.
@@ -172,7 +173,7 @@ void RowEmitter::forEachUnit(
     emitter.computedCache.setTrip(trip);
     return at(values);
   };
-  if (profile.unrollPrivate && (!privates.empty() || !keptColumns.empty())) {
+  if (profile.unrollPrivate && (!privates.empty() || !keptColumns.empty() || copiesRows())) {
     // Memory that only constants index can become registers.
     for (int64_t trip = 0; trip < layout.fullTrips; ++trip)
       carried = emitter.loop(1, carried, [&](Value, ValueRange values) {
@@ -440,9 +441,14 @@ void RowEmitter::makeCaches() {
     return;
   for (const RowCopies::Load &load : copies->getLoads()) {
     std::pair<unsigned, AffineExpr> key(load.buffer, load.address);
-    emitter.cache.add(key, allocatePrivate(emitter, load.element, layout.columnLanes, trips));
     privates.push_back({key, /*ofColumns=*/false});
-    budget -= trips * layout.columnLanes * (load.element.getIntOrFloatBitWidth() / 8);
+    if (copies->staysShared() && !llvm::is_contained(load.inRegisters, true)) {
+      emitter.cache.add(key, nullptr);
+      continue;
+    }
+    emitter.cache.add(key, allocatePrivate(emitter, load.element, layout.columnLanes, trips));
+    const int64_t kept = copies->staysShared() ? llvm::count(load.inRegisters, true) : trips;
+    budget -= kept * layout.columnLanes * (load.element.getIntOrFloatBitWidth() / 8);
   }
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
@@ -601,9 +607,15 @@ void RowEmitter::copyRow() {
   });
 }
 
-/// Loads a row that was copied, and begins to copy the next one, if there is one.
+/// Loads a row that was copied, and begins to copy the next one, if there is one: now, or where the
+/// row is read for the last time.
 void RowEmitter::fetchRow(Value next, Value isThere) {
   copies->wait();
+  if (copies->staysShared()) {
+    emitter.setCoordinate(nextRowCoordinate, next);
+    isNextThere = isThere;
+    return;
+  }
   SmallVector<Value> none;
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
     copies->fetch();
@@ -671,6 +683,11 @@ void RowEmitter::emitPass(unsigned pass) {
     emitResults(emitter, stored, point);
     if (pass == prefetchingPass && !currentRest)
       prefetchNextRow();
+    if (copiesRows() && copies->staysShared() && copies->isLast(pass))
+      emitter.guard(isNextThere, {}, [&]() -> SmallVector<Value> {
+        copies->copy(nextRowCoordinate, pass);
+        return {};
+      });
     return next;
   };
   forEachUnit(carried, walk, &ofRests);
@@ -815,6 +832,8 @@ void RowEmitter::emitTeam(Value group, Value team) {
           emitter.setCoordinate(nextRowCoordinate, next);
         }
         emitRowBody();
+        if (copiesRows() && copies->staysShared())
+          copies->closeGroup();
       };
       if (layout.rows % rowsAtOnce == 0)
         body();

@@ -11,6 +11,14 @@
 //       begin to copy the next row           to the same bytes, which are free again
 //       reduce the row and store the results
 //
+// Where registers do not hold a row, it stays in workgroup memory, and what has no room there in
+// registers:
+//
+//     begin to copy the first row, load the rest
+//     for each row:
+//       wait for the copies
+//       reduce the row and store the results; at the last trips, begin to copy the next row
+//
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
@@ -80,17 +88,47 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
       int64_t(found.size()) * layout.getTrips() * layout.columnLanes * widened;
   if (keptBytes == 0)
     return;
-  const int64_t held = std::min(
+  int64_t held = std::min(
       {profile.maxWorkgroupSize / layout.workgroup, profile.workgroupMemory / rowBytes,
        profile.privateRowBytes * profile.maxWorkgroupSize / (keptBytes * layout.workgroup)});
-  if (held == 0 || (held > 1 && isBoundByFunctions(found)))
+  if (held > 1 && isBoundByFunctions(found))
     return;
+  if (held == 0) {
+    if (!emitter.domain.getColumnOps().empty() ||
+        !shareRows(found, profile.workgroupMemory - ofSums))
+      return;
+    isShared = true;
+    held = 1;
+  }
   if (emitter.domain.getColumnOps().empty())
     rowsPerTeam = chooseRowsPerTeam(layout.rows, profile.units, held);
   else if (layout.rows % layout.rowsPerTeam == 0 && layout.restUnits == 0)
     rowsPerTeam = layout.rowsPerTeam; // shorter parts, and rests, make code that is hard to prove
   if (rowsPerTeam >= fewestRows)
     loads = std::move(found);
+}
+
+/// Chooses what of a row stays in workgroup memory of so many bytes; returns whether registers hold
+/// what is left, a small part of it.
+bool RowCopies::shareRows(SmallVector<Load> &found, int64_t bytes) const {
+  constexpr int64_t maxVectors = 4, share = 4; // of an invocation in registers, and of the row
+  int64_t vectors = 0;
+  for (int64_t trip = 0; trip < layout.getTrips(); ++trip) {
+    const int64_t units = trip < layout.fullTrips ? layout.teamSize : layout.restUnits;
+    for (Load &load : found) {
+      const bool fits = units * runBytes <= bytes;
+      load.inRegisters.push_back(!fits);
+      if (fits)
+        bytes -= units * runBytes;
+      else
+        ++vectors;
+    }
+  }
+  return vectors <= maxVectors && share * vectors <= layout.getTrips() * int64_t(found.size());
+}
+
+bool RowCopies::isLast(unsigned pass) const {
+  return llvm::any_of(loads, [&](const Load &load) { return load.lastPass == pass; });
 }
 
 /// Returns all loads of rows if all of them can be copied, else none.
@@ -108,7 +146,7 @@ SmallVector<RowCopies::Load> RowCopies::findLoads(const Survey &survey) const {
     if (!isOfRow(address) || !first || !isKeepable(element) ||
         layout.columnLanes * element.getIntOrFloatBitWidth() != runBytes * 8)
       return {};
-    found.push_back({buffer, address, *first, element, {}});
+    found.push_back({buffer, address, *first, element, *llvm::max_element(passes), {}, {}});
   }
   // A buffer of elements would make each other load of a vector several loads.
   for (const Load &load : found)
@@ -139,11 +177,17 @@ void RowCopies::allocate() {
   for (Load &load : loads) {
     load.memory.clear();
     for (int64_t trip = 0; trip < layout.getTrips(); ++trip) {
+      if (isShared && load.inRegisters[trip]) {
+        load.memory.push_back(nullptr);
+        continue;
+      }
       const int64_t units = trip < layout.fullTrips ? layout.teamSize : layout.restUnits;
       auto type = MemRefType::get({units * layout.columnLanes}, load.element,
                                   MemRefLayoutAttrInterface{}, space);
       load.memory.push_back(emitter.getFunction().addWorkgroupAttribution(type, emitter.loc));
     }
+    if (isShared)
+      emitter.cache.setShared({load.buffer, load.address}, load.memory, getPlace());
   }
 }
 
@@ -155,11 +199,19 @@ Value RowCopies::getPlace() const {
   return emitter.expand(emitter.dim(teamLaneCoordinate) * layout.columnLanes);
 }
 
-void RowCopies::copy(unsigned rowCoordinate) {
+void RowCopies::copy(unsigned rowCoordinate, std::optional<unsigned> pass) {
   AffineExpr row = emitter.dim(unitCoordinate), next = emitter.dim(rowCoordinate);
-  for (const Load &load : loads)
-    emitter.copyFrom(load.buffer, load.first.replace(row, next), layout.columnLanes,
-                     getMemory(load), getPlace());
+  for (const Load &load : loads) {
+    if (pass && load.lastPass != *pass)
+      continue;
+    AffineExpr first = load.first.replace(row, next);
+    if (Value memory = getMemory(load))
+      emitter.copyFrom(load.buffer, first, layout.columnLanes, memory, getPlace());
+    else
+      memref::StoreOp::create(
+          emitter.builder(), emitter.loc, emitter.loadFrom(load.buffer, first, layout.columnLanes),
+          emitter.cache.find({load.buffer, load.address})->memory, emitter.cache.getTrip());
+  }
 }
 
 void RowCopies::closeGroup() {

@@ -136,6 +136,10 @@ public:
     unsigned buffer = 0;
     mlir::AffineExpr address, first; ///< of a vector, and of its first element
     mlir::Type element;
+    unsigned lastPass = 0; ///< that reads it
+    /// By trip over a row: whether the vector is in the invocation's registers, which it is loaded
+    /// into from memory, since workgroup memory has no room.
+    llvm::SmallVector<bool> inRegisters;
     llvm::SmallVector<mlir::Value> memory; ///< of the workgroup, by trip over a row
   };
 
@@ -143,12 +147,18 @@ public:
   RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayout &layout);
 
   llvm::ArrayRef<Load> getLoads() const { return loads; }
+  /// Whether registers do not hold a row. Then each pass reads it in workgroup memory, and the last
+  /// one begins to copy the next row over it.
+  bool staysShared() const { return isShared; }
+  /// Whether a pass is the last one that reads some of the row.
+  bool isLast(unsigned pass) const;
   /// Returns the number of rows that a workgroup owns if there are loads.
   int64_t getRowsPerTeam() const { return rowsPerTeam; }
   /// Makes room in workgroup memory.
   void allocate();
-  /// Begins to copy what the invocation reads at the current trip of a row.
-  void copy(unsigned rowCoordinate);
+  /// Begins to copy what the invocation reads at the current trip of a row, or of that what no pass
+  /// behind `pass` reads.
+  void copy(unsigned rowCoordinate, std::optional<unsigned> pass = std::nullopt);
   /// Lets `wait` be for all copies that were begun.
   void closeGroup();
   /// Waits for all copies.
@@ -161,8 +171,10 @@ private:
   const RowLayout &layout;
   llvm::SmallVector<Load> loads;
   int64_t rowsPerTeam = 0;
+  bool isShared = false;
   mlir::Value group;
 
+  bool shareRows(llvm::SmallVector<Load> &found, int64_t bytes) const;
   llvm::SmallVector<Load> findLoads(const Survey &survey) const;
   bool isBoundByFunctions(llvm::ArrayRef<Load> found) const;
   /// Returns the memory of the current trip, and the invocation's place in it.

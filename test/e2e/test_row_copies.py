@@ -42,7 +42,7 @@ def compare(weir, graph, rows, element, has_copies, **changes):
     """Compares bit by bit with the same code where workgroup memory holds no row, and in f32 with the reference."""
     results = []
     for name, limits in (("copies", {}), ("loads", {"workgroup_memory": 2900})):
-        artifact = compile_graph(weir, name, graph, rows, element, **changes, **limits)
+        artifact = compile_graph(weir, name, graph, rows, element, **(changes | limits))
         assert (count_copies(artifact) > 0) == (has_copies and name == "copies")
         weir.run("run", artifact, "--device=sim", "--random-inputs=5", f"--output={name}.safetensors")
         assert "0 taken from the compiler" in weir.run("verify", artifact)
@@ -60,6 +60,23 @@ def compare(weir, graph, rows, element, has_copies, **changes):
 def test_bits_are_those_of_loads(weir, graph, element, rows):
     # A function of each element of two bytes takes longer than its way from memory.
     compare(weir, graph, rows, element, (graph, element) != ("cross_entropy", "bf16"))
+
+
+# Of two operands, workgroup memory of 7,808 bytes has no room for 128 vectors of 16 bytes of the second one.
+@pytest.mark.parametrize("workgroup_memory", [7808, 49152])
+@pytest.mark.parametrize("rows", [7, 8])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_rows_stay_in_workgroup_memory(weir, graph, element, rows, workgroup_memory):
+    """Registers do not hold a row: each pass reads it where it was copied, and the last one copies the next row there."""
+    compare(weir, graph, rows, element, True, private_row_bytes=32 if element == "f32" else 16,
+            workgroup_memory=workgroup_memory)
+
+
+def test_registers_have_what_workgroup_memory_has_no_room_for(weir):
+    counts = [count_copies(compile_graph(weir, "a", "softmax_vjp", 7, private_row_bytes=32, workgroup_memory=size))
+              for size in (7808, 49152)]
+    assert counts == [10, 12]  # the first row's, and the next one's
 
 
 @pytest.mark.parametrize("rows, columns", [(24, 1024), (23, 1024), (24, COLUMNS)])
@@ -81,8 +98,9 @@ def test_rows_are_computed_in_place(weir, graph):
     assert plan["dispatches"] == 1
 
 
-def test_wait_cannot_be_left_out(weir):
-    artifact = compile_graph(weir, "a", "softmax", 7)
+@pytest.mark.parametrize("private_row_bytes", [32, 128])
+def test_wait_cannot_be_left_out(weir, private_row_bytes):
+    artifact = compile_graph(weir, "a", "softmax", 7, private_row_bytes=private_row_bytes)
     edited, _ = edit_code(weir, artifact, lambda text: text.replace("cp.async.wait_group \t0;", ""))
     done = subprocess.run([BIN / "weir", "run", edited, "--random-inputs=1", "--device=sim"], capture_output=True, text=True)
     assert done.returncode == 1 and "it has not waited for the copy" in done.stdout, done.stdout

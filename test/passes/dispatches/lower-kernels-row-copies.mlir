@@ -3,16 +3,20 @@
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=TWIN
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=PART
+// RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=SHARED
 // Vulkan has no such copies.
 // RUN: weir-opt %s --weir-set-profile=profile=nvidia --weir-decompose-norms --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=NONE
 
 // NONE-NOT: nvgpu.device_async_copy
 
-// The kernels of these functions, the last one first, have no copies, but for that of the first one.
+// The kernels of these functions, the last one first, have no copies, but for the first one and that of
+// rows of 32,000.
 // TWIN:       gpu.func @row_1024x4096_0(
 // TWIN-NOT:   nvgpu.device_async_copy
-// TWIN:       gpu.func @row_1024x32000(
+// TWIN:       gpu.func @row_1024x48000(
 // TWIN-NOT:   nvgpu.device_async_copy
+// TWIN:       gpu.func @row_1024x32000(
+// TWIN:       nvgpu.device_async_copy
 // TWIN:       gpu.func @row_1024x4097(
 // TWIN-NOT:   nvgpu.device_async_copy
 // TWIN:       gpu.func @row_264x4096(
@@ -32,6 +36,28 @@
 // PART:         nvgpu.device_async_wait
 // PART:         scf.if %[[IS_THERE]] {
 // PART:           nvgpu.device_async_copy
+
+// Rows of two operands that registers do not hold stay in workgroup memory, 13 of 16 vectors of an invocation: no pass
+// loads them from memory. The first pass reads them there, the second one copies the next row behind what it reads.
+// SHARED-LABEL: gpu.func @row_1024x32000(
+// SHARED-SAME:  workgroup({{((%[^ ]* : memref<[0-9]+xf32, #gpu.address_space<workgroup>>, ){13})}}%{{.*}} : memref<32xf32, #gpu.address_space<workgroup>>)
+// SHARED-COUNT-13: nvgpu.device_async_copy
+// SHARED:       scf.for
+// SHARED-NOT:     nvgpu.device_async_copy
+// SHARED:         nvgpu.device_async_wait
+// SHARED-NEXT:    gpu.barrier
+// SHARED-NOT:     device_async_copy
+// SHARED-COUNT-13: vector.load %{{.*}} {alignment = 16 : i64} : memref<{{[0-9]+}}xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// SHARED-NOT:     device_async_copy
+// SHARED:         vector.load %{{.*}} {alignment = 16 : i64} : memref<4096xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// SHARED:         vector.load %{{.*}} {alignment = 16 : i64} : memref<4096xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// SHARED:         memref.store %{{.*}}, %arg2
+// SHARED:         scf.if
+// SHARED:           nvgpu.device_async_copy
+// SHARED:           nvgpu.device_async_copy
+// The last vectors are loaded into registers.
+// SHARED:         vector.load %arg1[%{{.*}}] {alignment = 16 : i64} : memref<32768000xf32, #gpu.address_space<global>>, vector<4xf32>
+// SHARED:         nvgpu.device_async_create_group
 
 // CHECK-LABEL: gpu.func @row_1024x4096(
 // CHECK-SAME:  workgroup(%[[FIRST:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>, %[[SECOND:.*]] : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<1024xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>)
@@ -74,10 +100,15 @@ func.func @odd_rows(%x: tensor<1024x4097xf32>) -> tensor<1024x4097xf32> {
   return %y : tensor<1024x4097xf32>
 }
 
-// Rows of 32,000 elements of two operands are larger than workgroup memory.
+// Rows of 32,000 elements of two operands are larger than registers, those of 48,000 than workgroup memory, too.
 func.func @two_rows(%dy: tensor<1024x32000xf32>, %y: tensor<1024x32000xf32>) -> tensor<1024x32000xf32> {
   %dx = norm.softmax_vjp %dy, %y {axis = 1 : i64} : tensor<1024x32000xf32>
   return %dx : tensor<1024x32000xf32>
+}
+
+func.func @larger_rows(%dy: tensor<1024x48000xf32>, %y: tensor<1024x48000xf32>) -> tensor<1024x48000xf32> {
+  %dx = norm.softmax_vjp %dy, %y {axis = 1 : i64} : tensor<1024x48000xf32>
+  return %dx : tensor<1024x48000xf32>
 }
 
 // A gather chooses the row.
