@@ -41,6 +41,15 @@ static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, In
   return {mean, {getRstd(rows, loc, getSquares(rows, loc, x, mean), eps), Extent::Rows}};
 }
 
+/// Computes `sum * rstd` by row: the sum of terms each of which has the factor rstd. A sum that
+/// does not wait for rstd takes no pass of its own over a row.
+static Value scaleSum(RowBuilder &rows, Location loc, Value sum, Input rstd) {
+  return rows.rows({{sum, Extent::Rows}, rstd}, rows.getType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     return arith::MulFOp::create(b, loc, in[0], in[1]);
+                   });
+}
+
 /// Computes `(x - mean) * rstd * gamma + beta` with the weights that `op` has.
 template <typename Op>
 static Value normalise(RowBuilder &rows, Op op, Input mean, Input rstd, Extent weights) {
@@ -100,10 +109,11 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, BatchNormVjpOp op
   auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
 
   Value dbeta = rows.sum({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
-  Value dgamma = rows.sum({dy, x, mean, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+  Value dgamma = rows.sum({dy, x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     Value centered = arith::SubFOp::create(b, loc, in[1], in[2]);
-    return arith::MulFOp::create(b, loc, in[0], arith::MulFOp::create(b, loc, centered, in[3]));
+    return arith::MulFOp::create(b, loc, in[0], centered);
   });
+  dgamma = scaleSum(rows, loc, dgamma, rstd);
   SmallVector<Input> inputs = {dy, x, mean, rstd, rows.mean(dbeta), rows.mean(dgamma)};
   for (Value channel : {op.getGamma(), op.getDmean(), op.getDvariance()})
     if (channel)
@@ -157,10 +167,13 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, LayerNormVjpOp op
     scaled.push_back(inputs.back());
   Input meanOfA = rows.mean(rows.sum(
       scaled, [&](OpBuilder &b, ArrayRef<Value> in) { return scale(b, in[0], in.back()); }));
-  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value n = normalise(b, in);
-    return arith::MulFOp::create(b, loc, scale(b, in[0], in.back()), n);
-  }));
+  SmallVector<Input> terms = {x, mean};
+  terms.append(scaled);
+  Value sumOfAN = rows.sum(terms, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
+    return arith::MulFOp::create(b, loc, scale(b, in[2], in.back()), centered);
+  });
+  Input meanOfAN = rows.mean(scaleSum(rows, loc, sumOfAN, rstd));
 
   SmallVector<Input> all = inputs;
   all.append({meanOfA, meanOfAN});
@@ -228,23 +241,25 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, RmsNormVjpOp op) 
   auto normalise = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     return arith::MulFOp::create(b, loc, widen(b, loc, in[1], wide), in[2]);
   };
-  auto scale = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value a = widen(b, loc, in[0], wide);
-    if (!op.getGamma())
-      return a;
-    return arith::MulFOp::create(b, loc, a, widen(b, loc, in[3], wide));
+  auto scale = [&](OpBuilder &b, Value dy, Value gamma) -> Value {
+    Value a = widen(b, loc, dy, wide);
+    return op.getGamma() ? arith::MulFOp::create(b, loc, a, widen(b, loc, gamma, wide)) : a;
   };
-  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value n = normalise(b, in);
-    return arith::MulFOp::create(b, loc, scale(b, in), n);
-  }));
+  SmallVector<Input> terms = {x, dy};
+  if (op.getGamma())
+    terms.push_back(inputs.back());
+  Value sumOfAN = rows.sum(terms, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value wideX = widen(b, loc, in[0], wide);
+    return arith::MulFOp::create(b, loc, scale(b, in[1], in.back()), wideX);
+  });
+  Input meanOfAN = rows.mean(scaleSum(rows, loc, sumOfAN, rstd));
 
   SmallVector<Input> all = inputs;
   all.push_back(meanOfAN);
   Value dx = rows.full(all, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     Value n = normalise(b, in);
     Value along = arith::MulFOp::create(b, loc, n, in.back());
-    Value rest = arith::SubFOp::create(b, loc, scale(b, in), along);
+    Value rest = arith::SubFOp::create(b, loc, scale(b, in[0], in[3]), along);
     return narrow(b, loc, arith::MulFOp::create(b, loc, rest, in[2]), element);
   });
   Value dgamma = rows.sumOfRows({dy, x, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
