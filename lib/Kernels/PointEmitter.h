@@ -320,6 +320,7 @@ public:
   RowCache<std::pair<mlir::Value, mlir::AffineMap>> computedCache;
   /// Sets the number of the pass over the row that loads are recorded for.
   void setPass(unsigned number) { pass = number; }
+  unsigned getPass() const { return pass; }
   /// Returns the facts that the first emission recorded, or null in the first one.
   const Survey *getKnown() const { return known; }
   /// Returns the facts that this emission recorded so far.

@@ -48,6 +48,9 @@ private:
   // Passes over the row.
   DenseMap<Operation *, unsigned> passOf; // reductions and stored ops
   unsigned passes = 0;
+  llvm::SmallSetVector<unsigned, 4> reducingPasses;
+  /// Memory of the workgroup by pass and number of the reduced value.
+  DenseMap<std::pair<unsigned, size_t>, Value> teamMemory;
 
   void assignPasses();
   void makeCaches();
@@ -68,9 +71,10 @@ private:
   SmallVector<Value> addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
                            PointEmitter::LoopBody body);
   Value reduceVector(Operation *combiner, Value vector);
-  Value reduceTeam(Operation *combiner, Value partial);
-  Value reduceInterleaved(Operation *combiner, Value partial);
-  Value getWorkgroupMemory(int64_t count, Type type);
+  void reduceTeam(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials);
+  void reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials);
+  Value getTeamMemory(size_t number, int64_t count, Type type);
+  void shareByTeam(function_ref<void()> store);
   int64_t getRowBytes(unsigned buffer) const {
     int64_t width = emitter.getBufferType(buffer).getElementTypeBitWidth();
     return layout.units * layout.columnLanes * width / 8;
@@ -124,6 +128,7 @@ void RowEmitter::assignPasses() {
         need = std::max(need, needs.lookup(producer));
     if (getOpShape(&op) == OpShape::Reduction) {
       passOf[&op] = need;
+      reducingPasses.insert(need);
       reductionPasses = std::max(reductionPasses, ++need);
     }
     needs[&op] = need;
@@ -296,116 +301,156 @@ static Value narrow(PointEmitter &emitter, Value value, Type type) {
                            : value;
 }
 
-Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane,
-                           int64_t lanes) {
+void weir::reduceSubgroup(PointEmitter &emitter, ArrayRef<Operation *> combiners,
+                          MutableArrayRef<Value> partials, Value lane, int64_t lanes) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
   int64_t size = emitter.profile.subgroupSize;
   if (lanes == 0)
     lanes = size;
   for (int64_t distance = 1; distance < lanes; distance *= 2) {
-    auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, size,
-                                        gpu::ShuffleMode::XOR);
     // The lower lane's value first, so that every lane adds in the same order.
     Value bit = arith::ConstantIndexOp::create(b, loc, distance);
     Value isHigh =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
                               arith::AndIOp::create(b, loc, lane, bit), emitter.indexConstant(0));
-    Value received = narrow(emitter, other.getShuffleResult(), partial.getType());
-    Value low = arith::SelectOp::create(b, loc, isHigh, received, partial);
-    Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
-    partial = emitter.combine(combiner, low, high);
+    SmallVector<Value> others;
+    for (Value partial : partials) {
+      auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, size,
+                                          gpu::ShuffleMode::XOR);
+      others.push_back(narrow(emitter, other.getShuffleResult(), partial.getType()));
+    }
+    for (auto [combiner, partial, received] : llvm::zip_equal(combiners, partials, others)) {
+      Value low = arith::SelectOp::create(b, loc, isHigh, received, partial);
+      Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
+      partial = emitter.combine(combiner, low, high);
+    }
   }
+}
+
+Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane,
+                           int64_t lanes) {
+  reduceSubgroup(emitter, combiner, MutableArrayRef(partial), lane, lanes);
   return partial;
 }
 
-/// Returns memory of the workgroup that reductions use one after the other.
-Value RowEmitter::getWorkgroupMemory(int64_t count, Type type) {
+/// Returns memory of the workgroup by which it combines the value `number` of this pass.
+Value RowEmitter::getTeamMemory(size_t number, int64_t count, Type type) {
+  Value &memory = teamMemory[{emitter.getPass(), number}];
   auto shared =
-      MemRefType::get({count}, type, MemRefLayoutAttrInterface{},
+      MemRefType::get({count}, type.isInteger(1) ? IntegerType::get(emitter.context, 32) : type,
+                      MemRefLayoutAttrInterface{},
                       gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
-  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
-    if (argument.getType() == shared)
-      return argument;
-  return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+  if (!memory)
+    memory = emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+  return memory;
+}
+
+/// Stores by `store` what all invocations then get. Those that still read what the row before left
+/// there are behind the barrier of another pass, or of the copies, or else behind one more.
+void RowEmitter::shareByTeam(function_ref<void()> store) {
+  const int64_t barriers = reducingPasses.size() + (copiesRows() ? 1 : 0);
+  if (layout.rowsPerTeam > 1 && barriers < 2)
+    gpu::BarrierOp::create(emitter.builder(), emitter.loc);
+  store();
+  gpu::BarrierOp::create(emitter.builder(), emitter.loc);
 }
 
 /// Combines what the invocations of each row across memory have, in their order. In the
 /// workgroup's memory an invocation's rows are neighbours, and so are those of other teams.
-Value RowEmitter::reduceInterleaved(Operation *combiner, Value partial) {
+void RowEmitter::reduceInterleaved(ArrayRef<Operation *> combiners,
+                                   MutableArrayRef<Value> partials) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
-  auto vector = dyn_cast<VectorType>(partial.getType());
-  Type type = getElementTypeOrSelf(partial.getType());
-  bool isBit = type.isInteger(1);
-  int64_t lanes = vector ? vector.getNumElements() : 1;
-  Value memory = getWorkgroupMemory(layout.workgroup * lanes, isBit ? b.getI32Type() : type);
-  auto getAddress = [&](AffineExpr member, int64_t lane) {
+  auto getLanes = [](Value partial) -> int64_t {
+    auto vector = dyn_cast<VectorType>(partial.getType());
+    return vector ? vector.getNumElements() : 1;
+  };
+  auto getMemory = [&](size_t number) {
+    return getTeamMemory(number, layout.workgroup * getLanes(partials[number]),
+                         getElementTypeOrSelf(partials[number].getType()));
+  };
+  auto getAddress = [&](AffineExpr member, int64_t lane, int64_t lanes) {
     AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
     return emitter.expand(place * lanes + lane);
   };
-  gpu::BarrierOp::create(b, loc); // someone may still read what was here before
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    Value element = vector ? emitter.extract(partial, lane) : partial;
-    if (isBit)
-      element = arith::ExtUIOp::create(b, loc, b.getI32Type(), element);
-    memref::StoreOp::create(b, loc, element, memory,
-                            getAddress(emitter.dim(teamLaneCoordinate), lane));
-  }
-  gpu::BarrierOp::create(b, loc);
-  Value total;
-  for (int64_t member = 0; member < layout.teamSize; ++member) {
-    SmallVector<Value> elements;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      Value element =
-          memref::LoadOp::create(b, loc, memory, getAddress(emitter.constant(member), lane));
-      elements.push_back(isBit ? arith::TruncIOp::create(b, loc, type, element) : element);
+  shareByTeam([&] {
+    for (auto [number, partial] : llvm::enumerate(partials)) {
+      const int64_t lanes = getLanes(partial);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        Value element = emitter.isVector(partial) ? emitter.extract(partial, lane) : partial;
+        memref::StoreOp::create(b, loc, widen(emitter, element), getMemory(number),
+                                getAddress(emitter.dim(teamLaneCoordinate), lane, lanes));
+      }
     }
-    Value next =
-        vector ? Value(vector::FromElementsOp::create(b, loc, vector, elements)) : elements.front();
-    total = total ? emitter.combine(combiner, total, next) : next;
+  });
+  for (auto [number, partial] : llvm::enumerate(partials)) {
+    auto place = emitter.codeFor(combiners[number]->getParentOp());
+    const int64_t lanes = getLanes(partial);
+    Type type = partial.getType();
+    Value total;
+    for (int64_t member = 0; member < layout.teamSize; ++member) {
+      SmallVector<Value> elements;
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        elements.push_back(
+            narrow(emitter,
+                   memref::LoadOp::create(b, emitter.loc, getMemory(number),
+                                          getAddress(emitter.constant(member), lane, lanes)),
+                   getElementTypeOrSelf(type)));
+      Value next = isa<VectorType>(type)
+                       ? Value(vector::FromElementsOp::create(b, emitter.loc, type, elements))
+                       : elements.front();
+      total = total ? emitter.combine(combiners[number], total, next) : next;
+    }
+    partial = total;
   }
-  return total;
 }
 
-/// Combines the partial results of a row's invocations; all get the result.
-Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
-  OpBuilder &b = emitter.builder();
-  auto place = emitter.codeFor(combiner->getParentOp());
-  Location loc = emitter.loc;
-  if (layout.columnLanes > 1 && emitter.isVector(partial))
-    partial = reduceVector(combiner, partial);
-  if (layout.teamSize == 1)
-    return partial;
+/// Combines the partial results of a row's invocations, a value for each combiner of the pass; all
+/// get the results.
+void RowEmitter::reduceTeam(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials) {
+  for (auto [combiner, partial] : llvm::zip_equal(combiners, partials)) {
+    auto place = emitter.codeFor(combiner->getParentOp());
+    if (layout.columnLanes > 1 && emitter.isVector(partial))
+      partial = reduceVector(combiner, partial);
+  }
+  if (layout.teamSize == 1 || combiners.empty())
+    return;
   if (layout.isInterleaved)
-    return reduceInterleaved(combiner, partial);
+    return reduceInterleaved(combiners, partials);
 
-  partial = reduceSubgroup(emitter, combiner, partial, subgroupLane);
+  reduceSubgroup(emitter, combiners, partials, subgroupLane);
   if (layout.teamSize == profile.subgroupSize)
-    return partial;
+    return;
 
+  Location loc = emitter.loc;
   int64_t subgroups = layout.teamSize / profile.subgroupSize;
-  Type type = partial.getType();
-  Value memory = getWorkgroupMemory(subgroups, type.isInteger(1) ? b.getI32Type() : type);
-  // Someone may still read what the reduction before left here.
-  gpu::BarrierOp::create(b, loc);
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, subgroupLane,
-                                        emitter.indexConstant(0));
-  emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
-    memref::StoreOp::create(emitter.builder(), loc, widen(emitter, partial), memory, subgroup);
-    return {};
-  });
-  OpBuilder &after = emitter.builder();
-  gpu::BarrierOp::create(after, loc);
-  auto load = [&](int64_t number) {
-    Value loaded =
-        memref::LoadOp::create(emitter.builder(), loc, memory, emitter.indexConstant(number));
-    return narrow(emitter, loaded, type);
+  auto getMemory = [&](size_t number) {
+    return getTeamMemory(number, subgroups, partials[number].getType());
   };
-  Value total = load(0);
-  for (int64_t i = 1; i < subgroups; ++i)
-    total = emitter.combine(combiner, total, load(i));
-  return total;
+  Value isFirst = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::eq,
+                                        subgroupLane, emitter.indexConstant(0));
+  shareByTeam([&] {
+    emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
+      for (auto [number, partial] : llvm::enumerate(partials))
+        memref::StoreOp::create(emitter.builder(), loc, widen(emitter, partial), getMemory(number),
+                                subgroup);
+      return {};
+    });
+  });
+  for (auto [number, partial] : llvm::enumerate(partials)) {
+    auto place = emitter.codeFor(combiners[number]->getParentOp());
+    Type type = partial.getType();
+    auto load = [&, number = number](int64_t member) {
+      Value loaded = memref::LoadOp::create(emitter.builder(), emitter.loc, getMemory(number),
+                                            emitter.indexConstant(member));
+      return narrow(emitter, loaded, type);
+    };
+    Value total = load(0);
+    for (int64_t member = 1; member < subgroups; ++member)
+      total = emitter.combine(combiners[number], total, load(member));
+    partial = total;
+  }
 }
 
 /// Chooses what the invocation keeps of what it computes in several passes.
@@ -707,19 +752,19 @@ void RowEmitter::emitPass(unsigned pass) {
     carried.resize(half);
   }
 
+  reduceTeam(combinersOfPass, carried);
+  for (size_t rest = 0; rest < layout.rests.size(); ++rest)
+    for (auto [number, combiner] : llvm::enumerate(combinersOfPass)) {
+      auto place = emitter.codeFor(combiner->getParentOp());
+      carried[number] = emitter.combine(combiner, carried[number],
+                                        ofRests[rest * combinersOfPass.size() + number]);
+    }
   // The accumulators' initial values come in once, at the end.
-  unsigned next = 0;
+  ArrayRef<Value> left = carried;
   for (auto [op, list] : llvm::zip_equal(reductions, combiners)) {
     auto place = emitter.codeFor(op);
-    SmallVector<Value> totals;
-    for (const Combiner &combiner : list) {
-      Value total = reduceTeam(combiner.combine, carried[next]);
-      for (size_t rest = 0; rest < layout.rests.size(); ++rest)
-        total =
-            emitter.combine(combiner.combine, total, ofRests[rest * combinersOfPass.size() + next]);
-      totals.push_back(total);
-      ++next;
-    }
+    SmallVector<Value> totals(left.take_front(list.size()));
+    left = left.drop_front(list.size());
     SmallVector<AffineExpr> point = getRowPoint();
     point.resize(emitter.domain.getSizes().size(), emitter.constant(0));
     SmallVector<AffineExpr> loops = emitter.getLoops(op, point);

@@ -79,8 +79,14 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
       layout.isInterleaved || layout.rowLanes != 1 || !layout.rests.empty())
     return;
   SmallVector<Load> found = findLoads(survey);
-  constexpr int64_t ofSums = 1024; // bytes of workgroup memory by which teams add up
-  const int64_t rowBytes = int64_t(found.size()) * layout.units * runBytes + ofSums;
+  // Bytes of workgroup memory by which the team combines values, each of at most eight.
+  int64_t ofSums = 0;
+  for (Operation &op : emitter.kernel.getBody().front().without_terminator())
+    if (getOpShape(&op) == OpShape::Reduction)
+      ofSums += op.getNumResults() * llvm::alignTo(8 * layout.teamSize / profile.subgroupSize, 128);
+  int64_t rowBytes = ofSums;
+  for (int64_t trip = 0; trip < layout.getTrips(); ++trip)
+    rowBytes += int64_t(found.size()) * getBytes(trip);
   // Smaller workgroups divide what a unit has for the largest one. Elements
   // of 16 bits are widened once for all passes.
   constexpr int64_t widened = 4;
@@ -108,22 +114,25 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
     loads = std::move(found);
 }
 
+int64_t RowCopies::getBytes(int64_t trip) const {
+  constexpr int64_t alignment = 1024; // of a variable
+  return llvm::alignTo(getUnits(trip) * runBytes, alignment);
+}
+
 /// Chooses what of a row stays in workgroup memory of so many bytes; returns whether registers hold
 /// what is left, a small part of it.
 bool RowCopies::shareRows(SmallVector<Load> &found, int64_t bytes) const {
   constexpr int64_t maxVectors = 4, share = 4; // of an invocation in registers, and of the row
   int64_t vectors = 0;
-  for (int64_t trip = 0; trip < layout.getTrips(); ++trip) {
-    const int64_t units = trip < layout.fullTrips ? layout.teamSize : layout.restUnits;
+  for (int64_t trip = 0; trip < layout.getTrips(); ++trip)
     for (Load &load : found) {
-      const bool fits = units * runBytes <= bytes;
+      const bool fits = getBytes(trip) <= bytes;
       load.inRegisters.push_back(!fits);
       if (fits)
-        bytes -= units * runBytes;
+        bytes -= getBytes(trip);
       else
         ++vectors;
     }
-  }
   return vectors <= maxVectors && share * vectors <= layout.getTrips() * int64_t(found.size());
 }
 
@@ -181,8 +190,7 @@ void RowCopies::allocate() {
         load.memory.push_back(nullptr);
         continue;
       }
-      const int64_t units = trip < layout.fullTrips ? layout.teamSize : layout.restUnits;
-      auto type = MemRefType::get({units * layout.columnLanes}, load.element,
+      auto type = MemRefType::get({getUnits(trip) * layout.columnLanes}, load.element,
                                   MemRefLayoutAttrInterface{}, space);
       load.memory.push_back(emitter.getFunction().addWorkgroupAttribution(type, emitter.loc));
     }

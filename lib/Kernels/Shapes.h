@@ -174,6 +174,11 @@ private:
   bool isShared = false;
   mlir::Value group;
 
+  int64_t getUnits(int64_t trip) const {
+    return trip < layout.fullTrips ? layout.teamSize : layout.restUnits;
+  }
+  /// Returns the bytes of workgroup memory for a load at a trip of all invocations.
+  int64_t getBytes(int64_t trip) const;
   bool shareRows(llvm::SmallVector<Load> &found, int64_t bytes) const;
   llvm::SmallVector<Load> findLoads(const Survey &survey) const;
   bool isBoundByFunctions(llvm::ArrayRef<Load> found) const;
@@ -187,6 +192,10 @@ private:
 /// combine theirs.
 mlir::Value reduceSubgroup(PointEmitter &emitter, mlir::Operation *combiner, mlir::Value partial,
                            mlir::Value lane, int64_t lanes = 0);
+/// Combines several values so, at a time, a combiner for each.
+void reduceSubgroup(PointEmitter &emitter, llvm::ArrayRef<mlir::Operation *> combiners,
+                    llvm::MutableArrayRef<mlir::Value> partials, mlir::Value lane,
+                    int64_t lanes = 0);
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 /// Emits a map kernel that transposes an operand by way of workgroup memory, if the kernel is one

@@ -18,7 +18,8 @@ using namespace weir;
 /// Alignment of the largest element, a vector of four f64.
 static constexpr int64_t vectorAlignment = 32;
 /// Of each variable where the launch states the size of all: blocks that a swizzle repeats after.
-static constexpr int64_t launchAlignment = 1024;
+/// Smaller ones have no swizzle, and lie in lines.
+static constexpr int64_t launchAlignment = 1024, lineAlignment = 128;
 /// Max bytes of workgroup memory that PTX declares.
 static constexpr int64_t maxDeclaredMemory = 49152;
 
@@ -60,11 +61,14 @@ static void expandSubgroups(gpu::GPUFuncOp kernel, const Profile &profile) {
 
 /// Returns the places of the variables of workgroup memory, one behind the other, and their end.
 static SmallVector<int64_t> placeWorkgroupMemory(gpu::GPUFuncOp kernel) {
-  SmallVector<int64_t> places = {0};
+  SmallVector<int64_t> places;
+  int64_t end = 0;
   for (BlockArgument variable : kernel.getWorkgroupAttributions()) {
     int64_t bytes = *schedule::getByteSize(cast<MemRefType>(variable.getType()));
-    places.push_back(places.back() + llvm::alignTo(bytes, launchAlignment));
+    places.push_back(llvm::alignTo(end, bytes < launchAlignment ? lineAlignment : launchAlignment));
+    end = places.back() + bytes;
   }
+  places.push_back(llvm::alignTo(end, lineAlignment));
   return places;
 }
 
