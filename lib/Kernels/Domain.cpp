@@ -345,14 +345,14 @@ static bool isScan(linalg::GenericOp op) {
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
-/// Returns the rows of a part where workgroups copy the next row of equal parts while they compute
-/// one (`RowCopies`): `unequal` if no equal ones are better. All parts are computed at a time. They
-/// share the way from and to memory, but each row also takes a time that only other workgroups of
-/// its unit fill.
+/// Returns the rows of a part where registers hold a row, and workgroups copy the next row of equal
+/// parts while they compute one (`RowCopies`): `unequal` if no equal ones are better. All parts are
+/// computed at a time. They share the way from and to memory, but each row also takes a time that
+/// only other workgroups of its unit fill.
 static int64_t chooseRowsOfPart(int64_t rows, int64_t columns, int64_t units, int64_t unequal) {
   constexpr int64_t fewestRows = 3, mostRows = 4096;
   // Columns of a unit that come from memory while a row's reductions wait for each other.
-  constexpr int64_t ofReductions = 1536;
+  constexpr int64_t ofReductions = 2048;
   constexpr int64_t rowsOfPart = 2; // that take as long as storing a part and reading it again
   auto getCost = [&](int64_t chunk) {
     const int64_t parts = llvm::divideCeil(rows, chunk);
@@ -397,7 +397,7 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
         minRows = rows;
         break;
       }
-  } else if (units > 0 && profile.copiesAsynchronously())
+  } else if (units > 0 && profile.unrollPrivate)
     minRows = chooseRowsOfPart(parts.rows, columns, units, minRows);
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
   // Long columns of floats have more parts, since a sum that takes all rows of one, one after the
@@ -454,6 +454,23 @@ static int64_t chooseEvenParts(linalg::GenericOp op, int64_t sums, int64_t produ
   return best;
 }
 
+/// Returns the number of parts, up to `most`, that take the least time where instructions on
+/// matrices add `products` products of elements of 16 bits for each of `sums` sums, all at a time.
+static int64_t chooseMatrixParts(int64_t sums, int64_t products, int64_t most) {
+  // Times in bytes that are moved meanwhile, by the model of both an H100 and an A100: of a product
+  // after the one before, and of a second kernel.
+  constexpr int64_t ofProduct = 15000, ofKernel = 5000000;
+  constexpr int64_t ofSum = 8; // stored as f32 and read again
+  auto getCost = [&](int64_t parts) {
+    return ofProduct * products / parts + (parts > 1 ? ofKernel + ofSum * parts * sums : 0);
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= most; ++parts)
+    if (getCost(parts) < getCost(best))
+      best = parts;
+  return best;
+}
+
 std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op,
                                                         const Profile &profile) {
   // Sums that a workgroup owns; fewer products would not outweigh storing and adding up their sum.
@@ -465,6 +482,11 @@ std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op,
   int64_t wanted = sums == 0 ? 0 : profile.units / int64_t(llvm::divideCeil(sums, tile));
   if (wanted == 1 || (sums > 0 && wanted == 0 && profile.units > 0))
     wanted = chooseEvenParts(op, sums, parts.rows, profile);
+  else if (profile.matrixTile > 0 && llvm::all_of(op.getDpsInputs(), [](Value factor) {
+             return getElementTypeOrSelf(factor.getType()).isF16() ||
+                    getElementTypeOrSelf(factor.getType()).isBF16();
+           }))
+    wanted = chooseMatrixParts(sums, parts.rows, wanted);
   if (wanted < 2 || parts.rows < longSum)
     return std::nullopt;
   parts.chunk = std::max<int64_t>(minProducts, llvm::divideCeil(parts.rows, wanted));

@@ -104,15 +104,15 @@ func.func @few_rows_have_short_parts(%x: tensor<128x768xf32>) -> tensor<768xf32>
 // CHECK-LABEL: func @many_rows_have_long_parts
 // NVIDIA: affine_map<(d0, d1) -> (d0 floordiv 16, d1)>
 // NVIDIA-LABEL: func @many_rows_have_long_parts
-func.func @many_rows_have_long_parts(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
-  %zero = arith.constant dense<0.0> : tensor<768xf32>
+func.func @many_rows_have_long_parts(%x: tensor<8192x1024xf32>) -> tensor<1024xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1024xf32>
   %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-      ins(%x : tensor<8192x768xf32>) outs(%zero : tensor<768xf32>) {
+      ins(%x : tensor<8192x1024xf32>) outs(%zero : tensor<1024xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %o : f32
     linalg.yield %s : f32
-  } -> tensor<768xf32>
-  return %c : tensor<768xf32>
+  } -> tensor<1024xf32>
+  return %c : tensor<1024xf32>
 }
 
 // -----
@@ -132,6 +132,20 @@ func.func @unequal_parts(%x: tensor<2053x768xf32>) -> tensor<768xf32> {
     linalg.yield %s : f32
   } -> tensor<768xf32>
   return %c : tensor<768xf32>
+}
+
+// -----
+
+// Instructions on matrices add 512 products of 16 bits sooner than parts of them would be stored and read again. The twin
+// has 2,048, and no more parts than that takes.
+// CHECK: affine_map<(d0, d1, d2) -> (d2 floordiv 512, d0, d1)>
+// CHECK-LABEL: func @short_sums_of_halves_stay_whole
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<512x512xbf16>)
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<4x256x256xbf16>)
+func.func @short_sums_of_halves_stay_whole(%a: tensor<512x512xbf16>, %b: tensor<512x512xbf16>, %c: tensor<512x512xbf16>, %d: tensor<256x2048xbf16>, %e: tensor<2048x256xbf16>, %f: tensor<256x256xbf16>) -> (tensor<512x512xbf16>, tensor<256x256xbf16>) {
+  %m = linalg.matmul ins(%a, %b : tensor<512x512xbf16>, tensor<512x512xbf16>) outs(%c : tensor<512x512xbf16>) -> tensor<512x512xbf16>
+  %n = linalg.matmul ins(%d, %e : tensor<256x2048xbf16>, tensor<2048x256xbf16>) outs(%f : tensor<256x256xbf16>) -> tensor<256x256xbf16>
+  return %m, %n : tensor<512x512xbf16>, tensor<256x256xbf16>
 }
 
 // -----
