@@ -397,7 +397,7 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
         minRows = rows;
         break;
       }
-  } else if (units > 0 && profile.unrollPrivate)
+  } else if (units > 0 && profile.copiesAsynchronously())
     minRows = chooseRowsOfPart(parts.rows, columns, units, minRows);
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
   // Long columns of floats have more parts, since a sum that takes all rows of one, one after the
