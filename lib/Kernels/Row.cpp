@@ -23,14 +23,13 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(PointEmitter &emitter)
-      : emitter(emitter), profile(emitter.profile), layout(emitter.domain, profile) {}
+      : emitter(emitter), profile(emitter.profile), layout(emitter.domain, profile),
+        team(emitter, layout) {}
   void run(EmittedKernel &launch);
 
 private:
   /// The row after that of `unitCoordinate`, or the last one. Rows have no tiles.
   static constexpr unsigned nextRowCoordinate = tileRowCoordinate;
-  /// Of teams that are interleaved.
-  static constexpr unsigned teamCoordinate = tileColumnCoordinate;
   /// The first pass waits for the row itself. If there is a third, it is the one that writes.
   static constexpr unsigned prefetchingPass = 1;
   /// Bytes of the longest row that is prefetched to the first level of the caches: a quarter of it,
@@ -43,14 +42,12 @@ private:
   RowLayout layout;
   std::optional<RowCopies> copies; ///< known in the second emission
   Value isNextThere;               ///< whether the team has a row behind the one that is emitted
-  Value teamLane, subgroup, subgroupLane;
+  RowTeam team;
 
   // Passes over the row.
   DenseMap<Operation *, unsigned> passOf; // reductions and stored ops
   unsigned passes = 0;
   llvm::SmallSetVector<unsigned, 4> reducingPasses;
-  /// Memory of the workgroup by pass and number of the reduced value.
-  DenseMap<std::pair<unsigned, size_t>, Value> teamMemory;
 
   void assignPasses();
   void makeCaches();
@@ -70,11 +67,6 @@ private:
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
   SmallVector<Value> addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
                            PointEmitter::LoopBody body);
-  Value reduceVector(Operation *combiner, Value vector);
-  void reduceTeam(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials);
-  void reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials);
-  Value getTeamMemory(size_t number, int64_t count, Type type);
-  void shareByTeam(function_ref<void()> store);
   int64_t getRowBytes(unsigned buffer) const {
     int64_t width = emitter.getBufferType(buffer).getElementTypeBitWidth();
     return layout.units * layout.columnLanes * width / 8;
@@ -193,7 +185,7 @@ void RowEmitter::forEachUnit(
   if (layout.restUnits == 0)
     return;
   Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
-                                       teamLane, emitter.indexConstant(layout.restUnits));
+                                       team.getLane(), emitter.indexConstant(layout.restUnits));
   carried = emitter.guard(inside, carried,
                           [&] { return walk(emitter.indexConstant(layout.fullTrips), carried); });
 }
@@ -270,187 +262,6 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
   for (int64_t trip = turns * atOnce; trip < layout.fullTrips; ++trip)
     addTrip(trip % layout.sums, [&] { return emitter.indexConstant(trip); }, sums);
   carried = std::move(sums);
-}
-
-/// Combines the elements of a vector.
-Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
-  if (profile.hasFreeVectors())
-    return emitter.combineLanes(combiner, vector);
-  auto reduce = [&](auto &self, int64_t first, int64_t count) -> Value {
-    if (count == 2)
-      return emitter.combine(combiner, emitter.extract(vector, first),
-                             emitter.extract(vector, first + 1));
-    Value low = self(self, first, count / 2);
-    Value high = self(self, first + count / 2, count / 2);
-    return emitter.combine(combiner, low, high);
-  };
-  return reduce(reduce, 0, layout.columnLanes);
-}
-
-/// Returns a value as shuffles and memory take it: they take no single bits.
-static Value widen(PointEmitter &emitter, Value value) {
-  OpBuilder &b = emitter.builder();
-  return value.getType().isInteger(1)
-             ? arith::ExtUIOp::create(b, emitter.loc, b.getI32Type(), value)
-             : value;
-}
-
-/// Returns a value of `type` that was made wider.
-static Value narrow(PointEmitter &emitter, Value value, Type type) {
-  return type.isInteger(1) ? arith::TruncIOp::create(emitter.builder(), emitter.loc, type, value)
-                           : value;
-}
-
-void weir::reduceSubgroup(PointEmitter &emitter, ArrayRef<Operation *> combiners,
-                          MutableArrayRef<Value> partials, Value lane, int64_t lanes) {
-  OpBuilder &b = emitter.builder();
-  Location loc = emitter.loc;
-  int64_t size = emitter.profile.subgroupSize;
-  if (lanes == 0)
-    lanes = size;
-  for (int64_t distance = 1; distance < lanes; distance *= 2) {
-    // The lower lane's value first, so that every lane adds in the same order.
-    Value bit = arith::ConstantIndexOp::create(b, loc, distance);
-    Value isHigh =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                              arith::AndIOp::create(b, loc, lane, bit), emitter.indexConstant(0));
-    SmallVector<Value> others;
-    for (Value partial : partials) {
-      auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, size,
-                                          gpu::ShuffleMode::XOR);
-      others.push_back(narrow(emitter, other.getShuffleResult(), partial.getType()));
-    }
-    for (auto [combiner, partial, received] : llvm::zip_equal(combiners, partials, others)) {
-      Value low = arith::SelectOp::create(b, loc, isHigh, received, partial);
-      Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
-      partial = emitter.combine(combiner, low, high);
-    }
-  }
-}
-
-Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane,
-                           int64_t lanes) {
-  reduceSubgroup(emitter, combiner, MutableArrayRef(partial), lane, lanes);
-  return partial;
-}
-
-/// Returns memory of the workgroup by which it combines the value `number` of this pass.
-Value RowEmitter::getTeamMemory(size_t number, int64_t count, Type type) {
-  Value &memory = teamMemory[{emitter.getPass(), number}];
-  auto shared =
-      MemRefType::get({count}, type.isInteger(1) ? IntegerType::get(emitter.context, 32) : type,
-                      MemRefLayoutAttrInterface{},
-                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
-  if (!memory)
-    memory = emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
-  return memory;
-}
-
-/// Stores by `store` what all invocations then get. Those that still read what the row before left
-/// there are behind the barrier of another pass, or of the copies, or else behind one more.
-void RowEmitter::shareByTeam(function_ref<void()> store) {
-  const int64_t barriers = reducingPasses.size() + (copiesRows() ? 1 : 0);
-  if (layout.rowsPerTeam > 1 && barriers < 2)
-    gpu::BarrierOp::create(emitter.builder(), emitter.loc);
-  store();
-  gpu::BarrierOp::create(emitter.builder(), emitter.loc);
-}
-
-/// Combines what the invocations of each row across memory have, in their order. In the
-/// workgroup's memory an invocation's rows are neighbours, and so are those of other teams.
-void RowEmitter::reduceInterleaved(ArrayRef<Operation *> combiners,
-                                   MutableArrayRef<Value> partials) {
-  OpBuilder &b = emitter.builder();
-  Location loc = emitter.loc;
-  auto getLanes = [](Value partial) -> int64_t {
-    auto vector = dyn_cast<VectorType>(partial.getType());
-    return vector ? vector.getNumElements() : 1;
-  };
-  auto getMemory = [&](size_t number) {
-    return getTeamMemory(number, layout.workgroup * getLanes(partials[number]),
-                         getElementTypeOrSelf(partials[number].getType()));
-  };
-  auto getAddress = [&](AffineExpr member, int64_t lane, int64_t lanes) {
-    AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
-    return emitter.expand(place * lanes + lane);
-  };
-  shareByTeam([&] {
-    for (auto [number, partial] : llvm::enumerate(partials)) {
-      const int64_t lanes = getLanes(partial);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        Value element = emitter.isVector(partial) ? emitter.extract(partial, lane) : partial;
-        memref::StoreOp::create(b, loc, widen(emitter, element), getMemory(number),
-                                getAddress(emitter.dim(teamLaneCoordinate), lane, lanes));
-      }
-    }
-  });
-  for (auto [number, partial] : llvm::enumerate(partials)) {
-    auto place = emitter.codeFor(combiners[number]->getParentOp());
-    const int64_t lanes = getLanes(partial);
-    Type type = partial.getType();
-    Value total;
-    for (int64_t member = 0; member < layout.teamSize; ++member) {
-      SmallVector<Value> elements;
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        elements.push_back(
-            narrow(emitter,
-                   memref::LoadOp::create(b, emitter.loc, getMemory(number),
-                                          getAddress(emitter.constant(member), lane, lanes)),
-                   getElementTypeOrSelf(type)));
-      Value next = isa<VectorType>(type)
-                       ? Value(vector::FromElementsOp::create(b, emitter.loc, type, elements))
-                       : elements.front();
-      total = total ? emitter.combine(combiners[number], total, next) : next;
-    }
-    partial = total;
-  }
-}
-
-/// Combines the partial results of a row's invocations, a value for each combiner of the pass; all
-/// get the results.
-void RowEmitter::reduceTeam(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials) {
-  for (auto [combiner, partial] : llvm::zip_equal(combiners, partials)) {
-    auto place = emitter.codeFor(combiner->getParentOp());
-    if (layout.columnLanes > 1 && emitter.isVector(partial))
-      partial = reduceVector(combiner, partial);
-  }
-  if (layout.teamSize == 1 || combiners.empty())
-    return;
-  if (layout.isInterleaved)
-    return reduceInterleaved(combiners, partials);
-
-  reduceSubgroup(emitter, combiners, partials, subgroupLane);
-  if (layout.teamSize == profile.subgroupSize)
-    return;
-
-  Location loc = emitter.loc;
-  int64_t subgroups = layout.teamSize / profile.subgroupSize;
-  auto getMemory = [&](size_t number) {
-    return getTeamMemory(number, subgroups, partials[number].getType());
-  };
-  Value isFirst = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::eq,
-                                        subgroupLane, emitter.indexConstant(0));
-  shareByTeam([&] {
-    emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
-      for (auto [number, partial] : llvm::enumerate(partials))
-        memref::StoreOp::create(emitter.builder(), loc, widen(emitter, partial), getMemory(number),
-                                subgroup);
-      return {};
-    });
-  });
-  for (auto [number, partial] : llvm::enumerate(partials)) {
-    auto place = emitter.codeFor(combiners[number]->getParentOp());
-    Type type = partial.getType();
-    auto load = [&, number = number](int64_t member) {
-      Value loaded = memref::LoadOp::create(emitter.builder(), emitter.loc, getMemory(number),
-                                            emitter.indexConstant(member));
-      return narrow(emitter, loaded, type);
-    };
-    Value total = load(0);
-    for (int64_t member = 1; member < subgroups; ++member)
-      total = emitter.combine(combiners[number], total, load(member));
-    partial = total;
-  }
 }
 
 /// Chooses what the invocation keeps of what it computes in several passes.
@@ -752,7 +563,7 @@ void RowEmitter::emitPass(unsigned pass) {
     carried.resize(half);
   }
 
-  reduceTeam(combinersOfPass, carried);
+  team.reduce(combinersOfPass, carried, reducingPasses.size() + (copiesRows() ? 1 : 0));
   for (size_t rest = 0; rest < layout.rests.size(); ++rest)
     for (auto [number, combiner] : llvm::enumerate(combinersOfPass)) {
       auto place = emitter.codeFor(combiner->getParentOp());
@@ -803,7 +614,7 @@ void RowEmitter::storeRowResults() {
     return;
   }
   Value isFirst = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
-                                        teamLane, emitter.indexConstant(0));
+                                        team.getLane(), emitter.indexConstant(0));
   emitter.guard(isFirst, {}, store);
 }
 
@@ -960,38 +771,16 @@ void RowEmitter::run(EmittedKernel &launch) {
   emitWorkgroups(emitter, groups + ofRests, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
-    Value team = emitter.indexConstant(0);
-    if (layout.teamSize == 1) {
-      team = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-      teamLane = emitter.indexConstant(0);
-    } else if (layout.isInterleaved) {
-      Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-      Value teams = emitter.indexConstant(layout.teams);
-      team = arith::RemUIOp::create(b, loc, thread, teams);
-      teamLane = arith::DivUIOp::create(b, loc, thread, teams);
-      emitter.setCoordinate(teamCoordinate, team);
-    } else {
-      subgroupLane = gpu::LaneIdOp::create(b, loc, nullptr);
-      subgroup = gpu::SubgroupIdOp::create(b, loc, nullptr);
-      teamLane = subgroupLane;
-      if (layout.teamSize > profile.subgroupSize)
-        teamLane = arith::AddIOp::create(
-            b, loc,
-            arith::MulIOp::create(b, loc, subgroup, emitter.indexConstant(profile.subgroupSize)),
-            subgroupLane);
-      else if (layout.teams > 1)
-        team = subgroup;
-    }
-    emitter.setCoordinate(teamLaneCoordinate, teamLane);
+    Value number = team.number();
     makeCaches();
     choosePrefetched();
     fillColumnCaches();
     if (ofRests == 0)
-      return emitTeam(group, team);
+      return emitTeam(group, number);
     Value isUnit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, group,
                                          emitter.indexConstant(groups));
     emitter.guard(isUnit, {}, [&]() -> SmallVector<Value> {
-      emitTeam(group, team);
+      emitTeam(group, number);
       return {};
     });
     emitRowRests(group, groups);

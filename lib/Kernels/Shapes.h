@@ -128,6 +128,36 @@ struct RowLayout {
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
 
+/// The invocations that share a row.
+class RowTeam {
+public:
+  RowTeam(PointEmitter &emitter, const RowLayout &layout) : emitter(emitter), layout(layout) {}
+
+  /// Numbers the invocations: sets the coordinate of each in its team, and returns the number of
+  /// its team in the workgroup.
+  mlir::Value number();
+  /// Returns the number of the invocation in its team.
+  mlir::Value getLane() const { return lane; }
+  /// Combines the partial results of a row's invocations, a value for each combiner of the pass;
+  /// all get the results. Each row of the team has `barriers` barriers, one for each such pass or more.
+  void reduce(llvm::ArrayRef<mlir::Operation *> combiners,
+              llvm::MutableArrayRef<mlir::Value> partials, int64_t barriers);
+
+private:
+  PointEmitter &emitter;
+  const RowLayout &layout;
+  mlir::Value lane, subgroup, subgroupLane;
+  int64_t barriersOfRow = 0;
+  /// Memory of the workgroup by pass and number of the reduced value.
+  llvm::DenseMap<std::pair<unsigned, size_t>, mlir::Value> teamMemory;
+
+  mlir::Value reduceVector(mlir::Operation *combiner, mlir::Value vector);
+  void reduceInterleaved(llvm::ArrayRef<mlir::Operation *> combiners,
+                         llvm::MutableArrayRef<mlir::Value> partials);
+  mlir::Value getTeamMemory(size_t number, int64_t count, mlir::Type type);
+  void shareByTeam(llvm::function_ref<void()> store);
+};
+
 /// Loads of rows that are copied to workgroup memory asynchronously, each row while the one before
 /// is computed. There are none where that is not possible, or does not help.
 class RowCopies {
