@@ -139,7 +139,8 @@ public:
   /// Returns the number of the invocation in its team.
   mlir::Value getLane() const { return lane; }
   /// Combines the partial results of a row's invocations, a value for each combiner of the pass;
-  /// all get the results. Each row of the team has `barriers` barriers, one for each such pass or more.
+  /// all get the results. Each row of the team has `barriers` barriers, one for each such pass or
+  /// more.
   void reduce(llvm::ArrayRef<mlir::Operation *> combiners,
               llvm::MutableArrayRef<mlir::Value> partials, int64_t barriers);
 
