@@ -210,6 +210,12 @@ public:
   /// Whether `evaluate` would load only whole vectors and uniform elements.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
+  /// Returns how many elements two places of a tensor of these sizes are apart, if it is the same
+  /// wherever they are.
+  std::optional<int64_t> getDistance(llvm::ArrayRef<int64_t> sizes,
+                                     llvm::ArrayRef<mlir::AffineExpr> from,
+                                     llvm::ArrayRef<mlir::AffineExpr> to) const;
+
   /// Returns the address of the first of `count` neighbours that the indices name by the vector
   /// lane, if `tensor` is an operand where they lie one behind the other, at a multiple of their
   /// number.

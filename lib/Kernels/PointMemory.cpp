@@ -178,6 +178,13 @@ std::optional<AffineExpr> PointEmitter::getRun(AffineExpr address, int64_t count
   return first.isMultipleOf(count) ? std::optional(first) : std::nullopt;
 }
 
+std::optional<int64_t> PointEmitter::getDistance(ArrayRef<int64_t> sizes, ArrayRef<AffineExpr> from,
+                                                 ArrayRef<AffineExpr> to) const {
+  auto distance =
+      dyn_cast<AffineConstantExpr>(simplify(linearize(sizes, to) - linearize(sizes, from)));
+  return distance ? std::optional(distance.getValue()) : std::nullopt;
+}
+
 Value PointEmitter::loadRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count) {
   return loadFrom(*getBuffer(tensor), *getRun(tensor, indices, count), count);
 }

@@ -23,6 +23,8 @@ Tile::Tile(PointEmitter &emitter, linalg::GenericOp op)
   chooseColumns();
   chooseRows();
   chooseDot();
+  if (way == Way::Direct && isPageApart())
+    way = Way::Packed;
 }
 
 std::vector<Tile> Tile::choose(PointEmitter &emitter) {
@@ -309,6 +311,22 @@ void Tile::chooseDot() {
     way = Way::Dot;
     lanes = vector;
   }
+}
+
+/// Whether vectors of the column factor that are added one after the other lie whole pages apart,
+/// as in a row-major factor of 1024 columns of f32, and many rows read each: caches keep only a few
+/// lines of such places, so that reading them again costs more than copying them once.
+bool Tile::isPageApart() const {
+  constexpr int64_t page = 4096, few = 64; // bytes, and products
+  if (emitter.domain.getBlocks() || columnDims.size() != 1 || summedDims.empty() ||
+      sizes[summedDims.back()] < few || getReuse(columnFactor) < manyRows)
+    return false;
+  auto type = cast<RankedTensorType>(columnFactor->get().getType());
+  SmallVector<AffineExpr> point = getCoordinates(), next = point;
+  next[summedDims.back()] = next[summedDims.back()] + 1;
+  std::optional<int64_t> distance = emitter.getDistance(
+      type.getShape(), getIndices(columnFactor, point), getIndices(columnFactor, next));
+  return distance && *distance * type.getElementTypeBitWidth() / 8 % page == 0;
 }
 
 void Tile::chooseTile() {

@@ -108,6 +108,7 @@ private:
   Candidate chooseDimension();
   void chooseColumns();
   void chooseRows();
+  bool isPageApart() const;
   void chooseDot();
   void chooseTile();
   void adopt(const Tile &other);
