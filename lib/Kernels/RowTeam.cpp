@@ -124,8 +124,8 @@ Value RowTeam::getTeamMemory(size_t number, int64_t count, Type type) {
 
 /// Stores by `store` what all invocations then get. Those that still read what the row before left
 /// there are behind the barrier of another pass, or of the copies, or else behind one more.
-void RowTeam::shareByTeam(function_ref<void()> store) {
-  if (layout.rowsPerTeam > 1 && barriersOfRow < 2)
+void RowTeam::shareByTeam(int64_t barriers, function_ref<void()> store) {
+  if (layout.rowsPerTeam > 1 && barriers < 2)
     gpu::BarrierOp::create(emitter.builder(), emitter.loc);
   store();
   gpu::BarrierOp::create(emitter.builder(), emitter.loc);
@@ -133,7 +133,8 @@ void RowTeam::shareByTeam(function_ref<void()> store) {
 
 /// Combines what the invocations of each row across memory have, in their order. In the
 /// workgroup's memory an invocation's rows are neighbours, and so are those of other teams.
-void RowTeam::reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials) {
+void RowTeam::reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials,
+                                int64_t barriers) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
   auto getLanes = [](Value partial) -> int64_t {
@@ -148,7 +149,7 @@ void RowTeam::reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef
     AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
     return emitter.expand(place * lanes + lane);
   };
-  shareByTeam([&] {
+  shareByTeam(barriers, [&] {
     for (auto [number, partial] : llvm::enumerate(partials)) {
       const int64_t lanes = getLanes(partial);
       for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -182,7 +183,6 @@ void RowTeam::reduceInterleaved(ArrayRef<Operation *> combiners, MutableArrayRef
 
 void RowTeam::reduce(ArrayRef<Operation *> combiners, MutableArrayRef<Value> partials,
                      int64_t barriers) {
-  barriersOfRow = barriers;
   for (auto [combiner, partial] : llvm::zip_equal(combiners, partials)) {
     auto place = emitter.codeFor(combiner->getParentOp());
     if (layout.columnLanes > 1 && emitter.isVector(partial))
@@ -191,7 +191,7 @@ void RowTeam::reduce(ArrayRef<Operation *> combiners, MutableArrayRef<Value> par
   if (layout.teamSize == 1 || combiners.empty())
     return;
   if (layout.isInterleaved)
-    return reduceInterleaved(combiners, partials);
+    return reduceInterleaved(combiners, partials, barriers);
 
   reduceSubgroup(emitter, combiners, partials, subgroupLane);
   if (layout.teamSize == emitter.profile.subgroupSize)
@@ -204,7 +204,7 @@ void RowTeam::reduce(ArrayRef<Operation *> combiners, MutableArrayRef<Value> par
   };
   Value isFirst = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::eq,
                                         subgroupLane, emitter.indexConstant(0));
-  shareByTeam([&] {
+  shareByTeam(barriers, [&] {
     emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
       for (auto [number, partial] : llvm::enumerate(partials))
         memref::StoreOp::create(emitter.builder(), loc, widen(emitter, partial), getMemory(number),

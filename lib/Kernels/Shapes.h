@@ -148,15 +148,14 @@ private:
   PointEmitter &emitter;
   const RowLayout &layout;
   mlir::Value lane, subgroup, subgroupLane;
-  int64_t barriersOfRow = 0;
   /// Memory of the workgroup by pass and number of the reduced value.
   llvm::DenseMap<std::pair<unsigned, size_t>, mlir::Value> teamMemory;
 
   mlir::Value reduceVector(mlir::Operation *combiner, mlir::Value vector);
   void reduceInterleaved(llvm::ArrayRef<mlir::Operation *> combiners,
-                         llvm::MutableArrayRef<mlir::Value> partials);
+                         llvm::MutableArrayRef<mlir::Value> partials, int64_t barriers);
   mlir::Value getTeamMemory(size_t number, int64_t count, mlir::Type type);
-  void shareByTeam(llvm::function_ref<void()> store);
+  void shareByTeam(int64_t barriers, llvm::function_ref<void()> store);
 };
 
 /// Loads of rows that are copied to workgroup memory asynchronously, each row while the one before

@@ -326,7 +326,7 @@ bool Tile::isPageApart() const {
   next[summedDims.back()] = next[summedDims.back()] + 1;
   std::optional<int64_t> distance = emitter.getDistance(
       type.getShape(), getIndices(columnFactor, point), getIndices(columnFactor, next));
-  return distance && *distance * type.getElementTypeBitWidth() / 8 % page == 0;
+  return distance.value_or(0) != 0 && *distance * type.getElementTypeBitWidth() / 8 % page == 0;
 }
 
 void Tile::chooseTile() {

@@ -95,7 +95,8 @@ std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
 /// Returns how `op`, a `Reduction`, would be cut into at most `columnParts` parts of at least 8
 /// rows each, fewer rows where a device's units would be idle or wait for memory, more where rows
-/// are so long that no kernel can keep their columns; or nothing if it reduces no columns. Parts of
+/// are so long that no kernel can keep their columns, or where rows are copied ahead (CUDA): then
+/// about as many equal parts as the device has units; or nothing if it reduces no columns. Parts of
 /// sums of floats have at most 4,096 rows, and are more for that if need be. Depends on the op, its
 /// shape and the profile alone, so that its bits do not depend on what shares its kernel.
 std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, const Profile &profile);
