@@ -10,7 +10,7 @@ from torch import nn
 from torch.fx import Node
 from torch_mlir import ir
 from torch_mlir.dialects.torch import register_dialect
-from torch_mlir.extras.fx_importer import ContextCache, FxImporter
+from torch_mlir.extras.fx_importer import ContextCache, FxImporter, RefTracker
 from torch_mlir.passmanager import PassManager
 
 from weir.graphs import ExportError, collect_errors, find_foreign
@@ -55,7 +55,7 @@ def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Modul
     context = ir.Context()
     register_dialect(context)
     errors = collect_errors(context)
-    importer = FxImporter(context=context)
+    importer = FxImporter(context=context, py_attr_tracker=_Keeping())
     importer._cc = _Locating(context, py_attr_tracker=importer._py_attr_tracker)
     try:
         bring_in(importer)
@@ -72,6 +72,19 @@ def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Modul
         return (lowered, fill_holes(lowered, holes)), ""
     except Exception as error:  # torch-mlir raises plain Exception, too
         return None, errors[0] if errors else str(error).strip() or repr(error)
+
+
+class _Keeping(RefTracker):
+    """Keeps every tensor that the import asks for. The import knows constants by `id`, which a later tensor gets again
+    once an earlier one, such as the bytes of a mask, is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[Any] = []
+
+    def track(self, referrent: Any) -> Any:
+        self._kept.append(referrent)
+        return super().track(referrent)
 
 
 class _Locating(ContextCache):
