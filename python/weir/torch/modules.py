@@ -3,13 +3,14 @@
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy
 import torch
-from functorch.compile import make_boxed_func
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses import FakeTensorMode
 
 from weir.building import CompileError, run_compiler
 from weir.compiling import make_bind, make_rebuild
@@ -18,6 +19,10 @@ from weir.graphs import Exported, ExportError
 from weir.runtime import Device, open_device
 from weir.torch.exporting import export
 from weir.holes import SEED, STEP
+
+aten = torch.ops.aten
+OPTIONS = {"device", "memory_limit", "precision"}  # of torch.compile's backend
+MOST = 32  # programs that are made of one graph for other shapes
 
 
 class Module(nn.Module):
@@ -135,36 +140,100 @@ def compile_graph(
     """Compiles a graph and its backward for `torch.compile(module, backend="weir")`.
 
     `options`: what `torch.compile` is given as `options`: device, memory_limit and precision, as for `weir.compile`.
-    A graph that is refused runs in PyTorch, and a warning says what was refused.
+    A graph is compiled at its first call with tensors of other shapes: Weir's programs have static ones. One that is
+    refused runs in PyTorch, and a warning says what was refused.
+    Errors: TypeError for other options.
     """
-    compiler = functools.partial(_compile_or_keep, options=options or {})
-    decompositions = torch._decomp.core_aten_decompositions()
-    return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, decompositions=decompositions)(graph, inputs)
+    options = dict(options or {})
+    if unknown := sorted(set(options) - OPTIONS):
+        raise TypeError(f"the backend weir has no option {unknown[0]!r}; it has {', '.join(sorted(OPTIONS))}")
+    compiler = functools.partial(_Graph, options=options)
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):  # the others' backward has no decomposition
+        return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, decompositions=_get_table())(graph, inputs)
 
 
-def _compile_or_keep(graph: torch.fx.GraphModule, inputs: Sequence, options: Mapping[str, Any]) -> Callable:
-    """Returns a function that runs a graph of tensors without gradients."""
-    if not any(isinstance(value, torch.Tensor) for value in inputs):
-        return make_boxed_func(graph.forward)
-    try:
-        if other := [value for value in inputs if not isinstance(value, torch.Tensor)]:
-            raise ExportError(f"an input is {type(other[0]).__name__}: shapes that change; compile with dynamic=False")
-        examples = tuple(torch.empty_like(value, device="cpu") for value in inputs)
-        exported = export(graph, examples, copies=False)
-        program = _Program(exported, open_device(options.get("device", "auto")), options.get("memory_limit"),
-                           options.get("precision"), [])
-    except (ExportError, CompileError, TypeError) as error:
-        reason = "; ".join(str(error).splitlines()[:2])
-        warnings.warn(f"weir leaves a graph to PyTorch: {reason}", stacklevel=2)
-        return make_boxed_func(graph.forward)
-    rebuild = make_rebuild(exported)
-    names = [argument.name for argument in exported.arguments if argument.kind == "input"]
-
-    def run(*values: torch.Tensor) -> Any:
-        given = dict(zip(names, values, strict=True)) | _draw_seed(program.names)
-        return rebuild(program.run("main", given), None)
-
-    return make_boxed_func(run)
+@functools.cache
+def _get_table() -> dict:
+    """Returns the decompositions of the graphs that PyTorch makes of a module and its gradients."""
+    table = torch._decomp.core_aten_decompositions()
+    table |= torch._decomp.get_decompositions([aten.embedding_dense_backward, aten.nll_loss2d_backward])
+    return table | {aten.max_pool2d_with_indices_backward.default: _scatter_to_largest}
 
 
-torch._dynamo.register_backend(compile_graph, name="weir")
+def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any,
+                        ceil_mode: bool, indices: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient of a maximum over windows: the sum, at each place, of those of the windows that it won."""
+    flat = torch.zeros_like(x).flatten(-2)
+    return flat.scatter_add(-1, indices.flatten(-2), cotangent.flatten(-2)).view(x.shape)
+
+
+class _Graph:
+    """A graph of tensors without gradients, and its programs, one for each set of shapes that it was called with."""
+
+    def __init__(self, graph: torch.fx.GraphModule, inputs: Sequence, *, options: Mapping[str, Any]):
+        self._graph, self._options = graph, options
+        self._runs: dict[tuple, Callable] = {}
+        self._rest: Callable | None = None  # what runs other shapes once there are too many
+        self._boxed_call = True  # AOTAutograd calls it with one list, which it may empty; wrappers copy what `self` has
+
+    @torch._dynamo.disable
+    def __call__(self, given: list) -> Any:
+        values = tuple(given)
+        given.clear()
+        key = tuple((value.shape, value.stride(), value.dtype) if isinstance(value, torch.Tensor) else (type(value), value)
+                    for value in values)
+        if key not in self._runs:
+            if len(self._runs) < MOST:
+                self._runs[key] = self._compile(values)
+            elif self._rest is None:
+                self._rest = self._keep(f"it was called with {MOST} sets of sizes and numbers; pad what changes at each call")
+        return self._runs.get(key, self._rest)(*values)
+
+    def _keep(self, reason: str) -> Callable:
+        warnings.warn(f"weir leaves a graph to PyTorch: {reason}", stacklevel=4)
+        return self._graph.forward
+
+    def _compile(self, values: Sequence) -> Callable:
+        """Returns a function that runs the graph for the shapes and numbers of `values`."""
+        if not any(isinstance(value, torch.Tensor) for value in values):
+            return self._graph.forward
+        try:
+            examples = tuple(torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+                             if isinstance(value, torch.Tensor) else value for value in values)
+            # In a thread of its own, which has none of the modes in which PyTorch calls a compiled graph.
+            with ThreadPoolExecutor(1) as thread:
+                exported, strides = thread.submit(self._export, examples).result()
+            program = _Program(exported, open_device(self._options.get("device", "auto")),
+                               self._options.get("memory_limit"), self._options.get("precision"), [])
+        except (ExportError, CompileError) as error:
+            return self._keep("; ".join(str(error).splitlines()[:2]))
+        rebuild = make_rebuild(exported)
+        names = [argument.name for argument in exported.arguments if argument.kind == "input"]
+
+        def run(*values: Any) -> Any:
+            tensors = (value for value in values if isinstance(value, torch.Tensor))
+            results = rebuild(program.run("main", dict(zip(names, tensors, strict=True)) | _draw_seed(program.names)), None)
+            return [_lay_out(result, stride) for result, stride in zip(results, strides, strict=True)]
+
+        return run
+
+    @torch.no_grad()
+    def _export(self, examples: Sequence) -> tuple[Exported, list[tuple[int, ...] | None]]:
+        """Returns the graph, and the strides of its results in PyTorch, which takes views of them by strides."""
+        exported = export(self._graph, examples, copies=False)
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            results = self._graph(*(mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
+                                    for value in examples))
+        return exported, [value.stride() if isinstance(value, torch.Tensor) else None for value in results]
+
+
+def _lay_out(value: Any, stride: tuple[int, ...] | None) -> Any:
+    if stride is None or value.stride() == stride or not value.numel():
+        return value
+    once = value[tuple(slice(None) if step else slice(1) for step in stride)]  # of what is broadcast
+    made = torch.empty_strided(once.shape, stride, dtype=value.dtype, device=value.device)
+    return made.copy_(once).expand(value.shape)
+
+
+if "weir" not in torch._dynamo.list_backends(exclude_tags=()):  # an installed package has an entry point for it
+    torch._dynamo.register_backend(compile_graph, name="weir")
