@@ -180,6 +180,19 @@ static void keepDimensions(func::FuncOp function) {
   });
 }
 
+/// Gives every use of an empty tensor a tensor of its own. Those of one empty tensor would alias
+/// each other, and bufferization compares each write of such a set with each read: of a chain of n
+/// operations, in time n^3.
+static void separateEmpties(func::FuncOp function) {
+  SmallVector<tensor::EmptyOp> empties;
+  function.walk([&](tensor::EmptyOp empty) { empties.push_back(empty); });
+  for (tensor::EmptyOp empty : empties)
+    for (OpOperand &use : llvm::make_early_inc_range(empty->getUses())) {
+      OpBuilder builder(use.getOwner());
+      use.set(builder.clone(*empty)->getResult(0));
+    }
+}
+
 /// Turns tensors into buffers, and functions' results into arguments.
 static void addBufferPasses(PassManager &manager) {
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -407,6 +420,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
         getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
 
   keepDimensions(function);
+  separateEmpties(function);
   // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
   function.setName(hostName);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
