@@ -7,11 +7,13 @@ them an op takes the node's place, whose regions are the node's bodies, lowered 
 from collections.abc import Callable, Sequence
 
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 from torch_mlir import ir
 
 from weir.holes import close_function, sort_ops
+from weir.onnx.elements import ELEMENTS
 from weir.onnx.regions import is_kept
+from weir.onnx.scalars import build
 
 DYNAMIC = -2**63  # stands for an offset that is an operand
 Lower = Callable[[onnx.ModelProto, str], ir.Module]
@@ -27,6 +29,7 @@ def cut(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
     graph = copy.graph
     types = {value.name: value.type for value in (*model.graph.input, *model.graph.value_info, *model.graph.output)}
     types |= {tensor.name: helper.make_tensor_type_proto(tensor.data_type, tensor.dims) for tensor in graph.initializer}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
     nodes, ends = [], []
     for node in graph.node:
         if not is_kept(node):
@@ -37,12 +40,23 @@ def cut(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
                 graph.input.append(helper.make_value_info(f"{node.name}/hole{k}", types[name]))
                 nodes.append(helper.make_node("Identity", [graph.input[-1].name], [name], name=graph.input[-1].name))
         for k, name in enumerate(node.input):
+            if name in constants and (bits := _take_bits(constants[name])) is not None:
+                bits.name = name = f"{node.name}/bits{k}"
+                graph.initializer.append(bits)
+                types[name] = helper.make_tensor_type_proto(bits.data_type, bits.dims)
             if name:
                 graph.output.append(helper.make_value_info(f"{node.name}/operand{k}", types[name]))
                 ends.append(helper.make_node("Identity", [name], [graph.output[-1].name], name=graph.output[-1].name))
     del graph.node[:]
     graph.node.extend([*nodes, *ends])
     return copy, kept
+
+
+def _take_bits(tensor: onnx.TensorProto) -> onnx.TensorProto | None:
+    """Returns an unsigned constant as a signed one: torch-mlir reads no unsigned ones of rank 0, and graphs have neither.
+    Returns None for other constants."""
+    value = numpy_helper.to_array(tensor)
+    return numpy_helper.from_array(value.view(f"i{value.dtype.itemsize}")) if value.dtype.kind == "u" else None
 
 
 def fill(module: ir.Module, kept: Sequence[onnx.NodeProto], lower: Lower) -> None:
@@ -84,6 +98,8 @@ class _Node:
 
     def build(self, operands: list[ir.Value | None]) -> list[ir.Value]:
         """Returns the results. `operands`: None for those that are left out."""
+        if self._node.op_type == ELEMENTS:
+            return [build(self._given["form"].decode(), operands, self._given["kinds"])]
         if self._node.op_type == "If":
             return self._choose(operands[0], operands[1:])
         trips = self._given["trips"]

@@ -6,7 +6,7 @@ import numpy
 import onnx
 from onnx import TensorProto, helper
 
-from weir.onnx import learned, updates
+from weir.onnx import elements, learned, updates
 from weir.onnx.columns import join_columns
 from weir.onnx.determinants import eliminate
 from weir.onnx.loops import write_loop, write_scan
@@ -27,8 +27,9 @@ EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 def is_wrong(node: onnx.NodeProto) -> bool:
     """Whether torch-mlir lowers a node to other values than ONNX's, or has no such domain."""
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if node.op_type == "AveragePool":  # windows that dilations lead over the end
-        return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
+    if node.op_type == "AveragePool":  # windows that lead over the end
+        return bool(given.get("ceil_mode")) and (
+            bool(given.get("count_include_pad")) or any(step > 1 for step in given.get("dilations", ())))
     if is_kept(node):
         return False
     if node.op_type in CONTROL:
@@ -178,6 +179,25 @@ def _multiply_quantized(writer: Writer) -> bool:
     return True
 
 
+def _convolve_quantized(writer: Writer) -> bool:
+    """Writes QLinearConv as a convolution of integers, which the scales of image and weights, one for each channel or
+    for all, multiply once the bias is added: torch-mlir adds it unscaled."""
+    kinds = [writer.kind(writer.node.input[place]) for place in (0, 3, 7)]
+    if not _is_plain(writer, kinds, (1, 4, 6), 0) or writer.shape_of(writer.node.input[3]) is None:
+        return False
+    kept = {one.name: helper.get_attribute_value(one) for one in writer.node.attribute}
+    x, x_scale, x_zero, w, w_scale, w_zero, _, _ = writer.node.input[:8]
+    total, channels = writer.add("ConvInteger", x, w, x_zero, w_zero, **kept), [1, -1, *(1,) * (len(writer.shape(0)) - 2)]
+    if writer.has(8):
+        bias = writer.add("Reshape", writer.node.input[8], writer.constant(channels))
+        total = writer.add("Add", total, bias)
+    scale = writer.add("Mul", *(writer.add("Reshape", writer.add("Cast", one, to=TensorProto.FLOAT),
+                                           writer.constant(channels)) for one in (x_scale, w_scale)))
+    total = writer.add("Mul", writer.add("Cast", total, to=TensorProto.FLOAT), scale)
+    _write_quantize(writer, total, len(writer.shape(0)), (6, 7), kinds[2], 1, writer.node.output[0])
+    return True
+
+
 def _wrap(writer: Writer) -> bool:
     """Pads by elements from the other end."""
     pads = writer.array(1)
@@ -302,7 +322,7 @@ def _move_blocks(to_space: bool) -> Callable[[Writer], bool]:
     return write
 
 
-RULES: dict[str, Callable[[Writer], bool]] = {
+RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "AveragePool": average,
     "BitCast": _reinterpret,
     "BitShift": _shift,
@@ -325,6 +345,7 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "MatMul": _multiply,
     "MaxUnpool": unpool,
     "Pad": _wrap,
+    "QLinearConv": _convolve_quantized,
     "QLinearMatMul": _multiply_quantized,
     "QuantizeLinear": _quantize,
     "RNN": unroll,

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from math import prod
 
 import numpy
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
+from weir.graphs import ExportError
 from weir.onnx.writing import Writer
 
 MAX_PAIRS = 1 << 26  # of an element of the result and one that may be written there
@@ -23,6 +24,7 @@ def scatter_elements(writer: Writer) -> bool:
         return False
     # Rows that the updates lack get places that no element has.
     places = writer.add("Cast", _wrap_negative(writer, indices, shape[axis]), to=TensorProto.INT64)
+    places = _check_places(writer, places, shape[axis])
     ends = [0 if d == axis else whole - part for d, (whole, part) in enumerate(zip(shape, given))]
     if any(ends):
         pads = writer.constant([0] * len(shape) + ends)
@@ -50,6 +52,20 @@ def scatter_nd(writer: Writer) -> bool:
     places = writer.add("Reshape", indices, writer.constant([count, depth]))
     sizes = writer.constant(shape[:depth])
     places = writer.add("Where", writer.add("Less", places, writer.constant(0)), writer.add("Add", places, sizes), places)
+    found = writer.find_constant(indices)
+    if found is not None:
+        fixed = numpy_helper.to_array(found).reshape(count, depth)
+        for d, size in enumerate(shape[:depth]):
+            _check_constants(writer, fixed[:, d], size)
+    else:
+        columns = [writer.add("Slice", places, *(writer.constant([number]) for number in (d, d + 1, 1)))
+                   for d in range(depth)]
+        checked = [_check_places(writer, column, shape[d]) for d, column in enumerate(columns)]
+        places = writer.add("Concat", *checked, axis=1) if depth > 1 else checked[0]
+        outside = writer.add("Less", writer.add("ReduceMin", places, writer.constant([1]), keepdims=1)
+                             if writer.opset >= 18 else writer.add("ReduceMin", places, axes=[1], keepdims=1),
+                             writer.constant(0))
+        places = writer.add("Where", outside, writer.constant(-1), places)
     key = writer.add("ReduceSum", writer.add("Mul", places, writer.constant(strides)), writer.constant([1]), keepdims=0)
     key = writer.add("Reshape", key, writer.constant([1, count, 1]))
     hit = writer.add("Equal", key, writer.constant(numpy.arange(rows).reshape(-1, 1, 1)))
@@ -113,8 +129,29 @@ def _wrap_negative(writer: Writer, indices: str, size: int) -> str:
     return writer.add("Where", is_negative, writer.add("Add", indices, writer.constant(size, dtype)), indices)
 
 
+def _check_constants(writer: Writer, places: numpy.ndarray, size: int) -> None:
+    """Errors: ExportError for constant indices that lead outside."""
+    if places.size and not (-size <= places.min() and places.max() < size):
+        raise ExportError(f"{writer.node.op_type}, node {writer.node.name}, writes at an index that is not in "
+                          f"[{-size}, {size}), the axis's range; correct the constant indices")
+
+
+def _check_places(writer: Writer, places: str, size: int) -> str:
+    """Returns places, of which those outside are -1, by a gather from all places: `--check-indices` reports what gathers
+    read outside. Errors: ExportError if constants lead outside."""
+    found = writer.find_constant(writer.node.input[1])
+    if found is not None:
+        _check_constants(writer, numpy_helper.to_array(found), size)
+        return places
+    # Of the gather's places negative ones would count from the end again.
+    ahead = writer.add("Where", writer.add("Less", places, writer.constant(0)), writer.constant(size), places)
+    table = writer.add("Gather", writer.constant(numpy.arange(size)), ahead, axis=0)
+    return writer.add("Where", writer.add("Equal", table, places), places, writer.constant(-1))
+
+
 def top_k(writer: Writer) -> bool:
-    """Writes TopK by counting for each element those before it; of equal ones the first comes first."""
+    """Writes TopK by counting for each element those before it; of equal ones the first comes first. NaN is larger than
+    all numbers."""
     x, shape, count = writer.node.input[0], writer.shape(0), writer.number(1)
     if count is None or not shape:
         return False
@@ -129,8 +166,15 @@ def top_k(writer: Writer) -> bool:
 
     this, other = (writer.add("Unsqueeze", x, writer.constant([d])) for d in (axis + 1, axis))
     earlier = spread(numpy.arange(size), axis + 1) < spread(numpy.arange(size), axis)
-    is_before = writer.add("Greater" if writer.attribute("largest", 1) else "Less", other, this)
-    is_tied = writer.add("And", writer.add("Equal", other, this), writer.constant(earlier, bool))
+    largest = writer.attribute("largest", 1)
+    is_before = writer.add("Greater" if largest else "Less", other, this)
+    is_equal = writer.add("Equal", other, this)
+    if helper.tensor_dtype_to_np_dtype(writer.kind(x)).kind not in "iub":
+        nans = [writer.add("IsNaN", value) for value in (this, other)]
+        is_equal = writer.add("Or", is_equal, writer.add("And", *nans))
+        one, no = reversed(nans) if largest else nans
+        is_before = writer.add("Or", is_before, writer.add("And", one, writer.add("Not", no)))
+    is_tied = writer.add("And", is_equal, writer.constant(earlier, bool))
     before = writer.add("Cast", writer.add("Or", is_before, is_tied), to=TensorProto.INT64)
     place = writer.add("ReduceSum", before, writer.constant([axis + 1]), keepdims=0)
     # The element of each place: pairs of a place, in dimension `axis`, and an element behind it.

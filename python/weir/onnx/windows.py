@@ -9,13 +9,15 @@ from weir.onnx.writing import Value, Writer
 
 
 def average(writer: Writer) -> bool:
-    """Writes an AveragePool whose dilated windows may lead over the end: a convolution with ones, divided by the number
-    of elements. Returns whether it did."""
+    """Writes an AveragePool whose windows may lead over the padding at the end: a convolution with ones, divided by the
+    number of elements. Returns whether it did."""
     shape, x = writer.shape(0), writer.operand(0)
     kernel = writer.attribute("kernel_shape", ())
     rank = len(kernel)
     dilations = writer.attribute("dilations", [1] * rank)
-    if not writer.attribute("ceil_mode", 0) or max(dilations) == 1 or 0 in shape:
+    if not writer.attribute("ceil_mode", 0) or 0 in shape:
+        return False
+    if max(dilations) == 1 and not writer.attribute("count_include_pad", 0):
         return False
     steps = writer.attribute("strides", [1] * rank)
     target = writer.shape_of(writer.node.output[0])
