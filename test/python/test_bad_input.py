@@ -11,6 +11,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import weir  # noqa: E402
+import weir.torch  # noqa: E402
 
 X, Y = torch.linspace(-1, 1, 12).reshape(2, 6), torch.tensor([1, 3])
 
@@ -160,3 +161,82 @@ def test_infinities_of_the_output_are_no_problem():
     with weir.compile_step(Masked(), loss, example=(X, keep), targets={"y": Y}, check_values=True) as step:
         step(X, keep, y=Y)
         assert numpy.isneginf(step.output.numpy()).any()
+
+
+def branch(x):
+    return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+
+def accumulate(x):
+    from torch._higher_order_ops.scan import scan
+
+    return scan(lambda total, y: (total + y, (total * y).clone()), torch.zeros(6), x, dim=0)
+
+
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(6, 3, batch_first=True)
+
+    def forward(self, x):
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([4, 2]), batch_first=True)
+        return self.layer(packed)[0].data
+
+
+def measure(x):
+    return functional.gaussian_nll_loss(x, x, x.abs())
+
+
+def misfit(x):
+    return x @ x.new_zeros(5, 2)
+
+
+@pytest.mark.parametrize("module, inputs, sentence", [
+    (branch, (X,), r"(?s)take torch.where.*cond, "),
+    (accumulate, (X,), r"(?s)a loop of Python.*scan, "),
+    (Packed(), (torch.ones(2, 4, 6),), r"LSTM: a size depends on values; .*test_bad_input.py:\d+: return self.layer"),
+    (nn.BatchNorm1d(6, momentum=None), (X,), r"BatchNorm1d: a number that depends on values .*keep it a tensor.*batchnorm.py"),
+    (measure, (X,), r"gaussian_nll_loss: a number that depends on values .*test_bad_input.py:\d+: return functional"),
+    (misfit, (X,), r"cannot trace the module: .*test_bad_input.py:\d+: return x @ x.new_zeros"),
+    (torch.jit.script(nn.Linear(6, 2)), (X,), "Linear is compiled by torch.jit already; give the module"),
+    (torch.mul, (X, X), "the inputs of mul, which is built in, have no names; give a function that calls it"),
+])
+def test_what_has_no_graph_is_refused_in_a_sentence(module, inputs, sentence, capfd):
+    """With the operator, the user's line and a remedy, and nothing on the terminal."""
+    with pytest.raises(weir.torch.ExportError, match=sentence):
+        weir.torch.export(module, inputs)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_process_that_dies_names_its_operators(monkeypatch):
+    """The one that ends the process, not those beside it."""
+    import os
+    import signal
+
+    from weir.torch import lowering
+
+    bring = lowering.FxImporter.import_frozen_program, lowering.FxImporter.import_stateless_graph
+
+    def die(graph):
+        if any("tan.default" in str(node.target) for node in graph.nodes):
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+    monkeypatch.setattr(lowering.FxImporter, "import_frozen_program",
+                        lambda self, program, **given: die(program.graph) or bring[0](self, program, **given))
+    monkeypatch.setattr(lowering.FxImporter, "import_stateless_graph",
+                        lambda self, graph, **given: die(graph) or bring[1](self, graph, **given))
+    with pytest.raises(weir.torch.ExportError, match="end the process of torch-mlir; write") as refused:
+        weir.torch.export(lambda x: x.sin().tan(), (X,))
+    assert "tan.default, " in str(refused.value) and "sin.default" not in str(refused.value)
+
+
+def test_bytes_beside_numbers():
+    """torch-mlir ends its process on signed ones; results wrap as PyTorch's do."""
+    def compute(x):
+        return x * 3, x - 1, 1 - x, x // 3, x % 3, -7 // x.clamp(min=1), x > 5, x / 3, x * 0.5, x.clamp(2, 5), x + True
+
+    for dtype in (torch.int8, torch.uint8, torch.int16):
+        x = torch.tensor([-128, -127, -7, -1, 0, 1, 5, 127], dtype=torch.int8).view(
+            torch.uint8 if dtype == torch.uint8 else torch.int8).to(dtype)
+        for got, right in zip(weir.compile(compute, (x,), device="cpu")(x), compute(x), strict=True):
+            torch.testing.assert_close(got, right)

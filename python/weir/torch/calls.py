@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from weir.graphs import ExportError
 from weir.torch.trees import map_leaves
 
 
@@ -40,7 +41,19 @@ def map_bound(
 
 
 def get_module(module: nn.Module | Callable) -> nn.Module:
-    """Returns a function as a module without parameters; a module as it is."""
+    """Returns a function as a module without parameters; a module as it is.
+
+    Errors: ExportError for what torch.jit compiled, and for functions whose inputs have no names.
+    """
+    if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        name = getattr(module, "original_name", None) or getattr(module, "name", "")
+        raise ExportError(f"{name} is compiled by torch.jit already; give the module or function that it was made of")
+    try:
+        inspect.signature(module.forward if isinstance(module, nn.Module) else module)
+    except ValueError:
+        name = getattr(module, "__name__", type(module).__name__)
+        raise ExportError(f"the inputs of {name}, which is built in, have no names; give a function that calls it, such as "
+                          f"lambda a, b: torch.{name}(a, b)") from None
     return module if isinstance(module, nn.Module) else _Function(module)
 
 

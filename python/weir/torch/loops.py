@@ -3,7 +3,17 @@
 import torch
 from torch.fx import GraphModule, Node
 
+from weir.torch.places import list_calls, refuse
+
 WHILE = torch.ops.higher_order.while_loop
+
+
+def refuse_branches(program: torch.export.ExportedProgram) -> None:
+    """Refuses, by ExportError, functions of functions beside loops: `torch.cond`, `scan` and their kin."""
+    nodes = [node for node in list_calls(program) if isinstance(node.target, torch._ops.HigherOrderOperator)]
+    if other := [node for node in nodes if node.target is not WHILE]:
+        refuse("functions of functions that have no form here; take torch.where of both results in place of a cond, and "
+               "torch.while_loop or a loop of Python in place of a scan", other)
 
 
 def carry_all(program: torch.export.ExportedProgram) -> None:

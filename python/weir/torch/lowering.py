@@ -13,12 +13,12 @@ from torch_mlir.dialects.torch import register_dialect
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter, RefTracker
 from torch_mlir.passmanager import PassManager
 
+from weir.apart import EndedError, call_apart
 from weir.graphs import ExportError, collect_errors, find_foreign
 from weir.holes import fill_holes, open_holes
-from weir.torch.loops import WHILE, carry_all
+from weir.torch.loops import WHILE, carry_all, refuse_branches
 from weir.torch.operators import COLLECTIVES, argsort, stop_gradient, uniform
-from weir.torch.places import find_place, list_calls, refuse
-from weir.torch.tracing import CALLED
+from weir.torch.places import CALLED, find_place, list_calls, refuse
 
 INLINE = "builtin.module(inline,symbol-dce)"
 LOWERING = (
@@ -32,12 +32,11 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
 
     Where there is no such form, each operator is tried alone, to name all that have none.
     """
+    refuse_branches(program)
     carry_all(program)
     # Nodes now: the import replaces the constants among them by their values.
-    nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
-    nodes = [node for node in nodes if node.target not in (argsort, stop_gradient, uniform, WHILE, *COLLECTIVES)]
-    calls = {_describe_call(node): node for node in reversed(nodes)}
-    alone = {key: _isolate(node) for key, node in calls.items()}
+    nodes = _list_operators(program)
+    alone = _isolate_all(nodes)
     lowered, reason = _try_lowering(lambda importer: importer.import_frozen_program(program, func_name=entry))
     if lowered is not None:
         return lowered
@@ -48,6 +47,30 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
     if not refused:
         raise ExportError(f"torch-mlir does not lower the graph: {reason}")
     refuse("operators without a form in linalg", [node for node in nodes if _describe_call(node) in refused])
+
+
+def refuse_fatal(program: torch.export.ExportedProgram) -> None:
+    """Lowers each operator alone, in a process of its own. Errors: ExportError, which names those that end theirs."""
+    nodes, fatal = _list_operators(program), set()
+    for key, module in _isolate_all(nodes).items():
+        try:
+            call_apart(lambda: _try_lowering(lambda importer: importer.import_stateless_graph(module.graph))[1], ExportError)
+        except EndedError:
+            fatal.add(key)
+    if fatal:
+        refuse("operators that end the process of torch-mlir; write them in other types or by other operators",
+               [node for node in nodes if _describe_call(node) in fatal])
+
+
+def _list_operators(program: torch.export.ExportedProgram) -> list[Node]:
+    """Returns the calls that can be lowered alone."""
+    nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
+    return [node for node in nodes if node.target not in (argsort, stop_gradient, uniform, WHILE, *COLLECTIVES)]
+
+
+def _isolate_all(nodes: list[Node]) -> dict[str, torch.fx.GraphModule]:
+    """Returns a graph for each kind of call, by its key."""
+    return {key: _isolate(node) for key, node in {_describe_call(node): node for node in reversed(nodes)}.items()}
 
 
 def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Module, bool] | None, str]:

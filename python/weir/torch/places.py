@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from weir.graphs import ExportError
 
+CALLED = "called"  # the name of the user's module in the one that is traced
 LIBRARIES = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
 
 
@@ -31,8 +32,13 @@ def refuse(what: str, nodes: list[Node]) -> None:
 def find_place(node: Node) -> tuple[str, int] | None:
     """Returns the file and line, the innermost of the user's, that made the node."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    frames = [(file, int(line)) for file, line in frames if not file.startswith(LIBRARIES)]
-    return frames[-1] if frames else None
+    frames = [(file, int(line)) for file, line in frames if not file.startswith((*LIBRARIES, "<eval_with_key>"))]
+    if frames or not isinstance(node.target, torch._ops.HigherOrderOperator):
+        return frames[-1] if frames else None
+    # PyTorch knows no place of a function of functions, but those of what it reads and does.
+    functions = [getattr(node.graph.owning_module, part.target) for part in node.all_input_nodes if part.op == "get_attr"]
+    inside = [part for function in functions if isinstance(function, torch.fx.GraphModule) for part in function.graph.nodes]
+    return next((place for part in (*node.all_input_nodes, *inside) if (place := find_place(part))), None)
 
 
 def find_line(node: Node) -> str:

@@ -15,14 +15,14 @@ from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.complexes import get_composites, refuse_complex, split_complex
 from weir.torch.decompositions import get_table
+from weir.torch.failures import explain, quiet
 from weir.torch.folding import fold_constants, is_random
 from weir.torch.gradients import mark_stops
+from weir.torch.lowering import refuse_fatal
 from weir.torch.operators import Random, uniform
-from weir.torch.places import list_calls, refuse
+from weir.torch.places import CALLED, list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
 from weir.torch.unsigned import widen_bytes
-
-CALLED = "called"  # the name of the user's module in the one that is traced
 
 
 class Tracing:
@@ -125,6 +125,7 @@ class Tracing:
         try:
             return call_apart(finish, ExportError)
         except EndedError as error:
+            call_apart(lambda: refuse_fatal(prepare(program, self._replicas)), ExportError)
             raise ExportError(f"the process that lowers the graph by torch-mlir was {error}") from None
 
     def _find_written(self, program: torch.export.ExportedProgram, constant: list[str]) -> set[str]:
@@ -182,15 +183,14 @@ def check_random(program: torch.export.ExportedProgram) -> None:
 
 def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
     try:
-        with warnings.catch_warnings():
+        with quiet(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The tensor attribute")  # of buffers and flat weights, which we restore
             warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")  # torch's own
             return torch.export.export(module, values, strict=False)
     except ExportError:
         raise
     except Exception as error:  # the module's own, and torch.export's of many kinds
-        reason = str(error).strip().split("\n\n")[0] or type(error).__name__
-        raise ExportError(f"torch.export cannot trace the module: {reason}") from error
+        raise ExportError(f"torch.export cannot trace the module: {explain(error)}") from error
 
 
 class _Wrapper(nn.Module):

@@ -1,4 +1,4 @@
-"""Computes unsigned bytes of an exported program in integers of 32 bits.
+"""Computes unsigned bytes of an exported program, and signed ones beside numbers, in integers of 32 bits.
 
 torch-mlir lowers some operators on them as if they were signed, and crashes on others.
 """
@@ -18,6 +18,7 @@ def widen_bytes(program: ExportedProgram) -> None:
 
     Errors: ExportError for loops and branches with such values.
     """
+    _widen_scalars(program)
     graph, wide = program.graph, {}
     for node in list(graph.nodes):
         if node.op == "placeholder" and _has_bytes(node):
@@ -32,6 +33,35 @@ def widen_bytes(program: ExportedProgram) -> None:
                     value, aten._to_copy.default, wide[value], dtype=BYTE) if _has_bytes(value) else wide.get(value, value))
     graph.eliminate_dead_code()
     program.graph_module.recompile()
+
+
+def _widen_scalars(program: ExportedProgram) -> None:
+    """Computes, in place, signed bytes and numbers in integers of 32 bits: torch-mlir ends its process on them."""
+    graph = program.graph
+    for node in list(graph.nodes):
+        operands = [operand for operand in node.all_input_nodes if _has_signed_bytes(operand)]
+        if node.op == "call_function" and operands and _takes_number(node) and isinstance(node.meta["val"], torch.Tensor):
+            with graph.inserting_before(node):
+                wide = {operand: emit(node, aten._to_copy.default, operand, dtype=WIDE) for operand in operands}
+                arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: wide.get(each, each))
+                made = emit(node, node.target, *arguments, **options)
+                if made.meta["val"].dtype != node.meta["val"].dtype:
+                    made = emit(node, aten._to_copy.default, made, dtype=node.meta["val"].dtype)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+
+
+def _has_signed_bytes(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype == torch.int8
+
+
+def _takes_number(node: Node) -> bool:
+    """Whether a call has a number where the operator computes with it: a scalar, or in place of a tensor."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return any(isinstance(value, (int, float)) and any(word in str(argument.type) for word in ("number", "Scalar", "Tensor"))
+               for argument, value in zip(node.target._schema.arguments, node.args))
 
 
 def _has_bytes(node: Node) -> bool:
