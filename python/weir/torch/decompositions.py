@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from weir.torch import ordering, scattering
+from weir.torch import ordering, scattering, special
 from weir.torch.operators import stop_gradient
 
 aten = torch.ops.aten
@@ -190,7 +190,7 @@ def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
-    return get_decomposition_table() | ordering.TABLE | scattering.get_table() | {
+    return get_decomposition_table() | special.TABLE | ordering.TABLE | scattering.get_table() | {
         aten.scaled_dot_product_attention.default: _attend,
         aten.embedding.default: _embedding,
         aten.leaky_relu.default: _leaky_relu,
