@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -111,6 +112,9 @@ def compile_step(
     options = StepOptions(optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload, check_values, device,
                           memory_limit, checkpoint, precision, pieces, shards)
     targets = dict(targets or {})
+    if isinstance(module, nn.Module) and not module.training:
+        warnings.warn("the module is in evaluation mode, in which the step will train it: without dropout, and with the "
+                      "statistics that it has; call module.train() first", stacklevel=2)
     with telling("exporting"):
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True, copies=False, replicas=replicas)
         predicted = None if predict is None else _make_call(module, predict,

@@ -240,3 +240,8 @@ def test_bytes_beside_numbers():
             torch.uint8 if dtype == torch.uint8 else torch.int8).to(dtype)
         for got, right in zip(weir.compile(compute, (x,), device="cpu")(x), compute(x), strict=True):
             torch.testing.assert_close(got, right)
+
+
+def test_a_step_in_evaluation_mode_is_told():
+    with pytest.warns(UserWarning, match=r"in evaluation mode, .*call module.train\(\) first"):
+        make_step(make_module().eval(), device="cpu").close()
