@@ -52,7 +52,7 @@ def compile(
         raise TypeError("there is no example of a call")
     names = name_entries(len(examples))
     with telling("exporting"):
-        calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True, copies=False))
+        calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True, copies=False, gradients=False))
                  for given, name in zip(examples, names)]
     return build(calls, names, device, memory_limit, checkpoint, precision)
 
@@ -135,7 +135,7 @@ def _export_evaluated(module: nn.Module | Callable, example: Example, replicas: 
     for part in modes:
         part.training = False
     try:
-        return export(module, example, entry=PREDICT, keep_buffers=True, copies=False, replicas=replicas)
+        return export(module, example, entry=PREDICT, keep_buffers=True, copies=False, replicas=replicas, gradients=False)
     finally:
         for part, mode in modes.items():
             part.training = mode

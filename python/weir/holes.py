@@ -5,6 +5,7 @@ Behind it, where all is linalg on tensors, an op of Weir's graph level takes the
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from torch_mlir import ir
@@ -18,7 +19,7 @@ OPS = {"weir.argsort": "norm.argsort", "weir.bitcast": "arith.bitcast", "weir.st
 COLLECTIVES = {"weir.all_reduce": ("shard.all_reduce", ""), "weir.all_gather": ("shard.all_gather", "gather_axis"),
                "weir.reduce_scatter": ("shard.reduce_scatter", "scatter_axis")}
 
-UNIFORM = "weir.uniform"
+UNIFORM, LIMIT = "weir.uniform", "weir.limit"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +85,9 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                               "grid_axes": ir.Attribute.parse(f"array<i16: {hole.numbers[1]}>")}
                 if axis:
                     attributes[axis] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
+            elif hole.name == LIMIT:
+                argument.replace_all_uses_with(_reduce(old.operands[next(tensors)], argument, *hole.numbers, old))
+                continue
             else:
                 name, operands = OPS[hole.name], [old.operands[next(tensors)]]
                 if name == "arith.bitcast" and operands[0].type == argument.type:  # of integers that differ in sign
@@ -107,6 +111,25 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
         if holes:
             sort_ops(block)
     return is_random
+
+
+def _reduce(operand: ir.Value, result: ir.Value, largest: int, dims: int, before: ir.Operation) -> ir.Value:
+    """Returns the largest or smallest elements along the dimensions whose bits are set in `dims`: a reduction whose
+    gradient is shared among equal elements."""
+    here, kind = ir.InsertionPoint(before), result.type
+    limit = ir.FloatAttr.get(kind.element_type, -math.inf if largest else math.inf)
+    start = ir.Operation.create("arith.constant", [kind], [], {"value": ir.DenseElementsAttr.get_splat(kind, limit)},
+                                loc=result.location, ip=here)
+    rank = len(ir.RankedTensorType(operand.type).shape)
+    op = ir.Operation.create("linalg.reduce", [kind], [operand, start.result], {
+        "dimensions": ir.DenseI64ArrayAttr.get([d for d in range(rank) if dims >> d & 1])}, regions=1,
+        loc=result.location, ip=here)
+    block = op.regions[0].blocks.append(kind.element_type, kind.element_type)
+    inside = ir.InsertionPoint(block)
+    made = ir.Operation.create("arith.maximumf" if largest else "arith.minimumf", [kind.element_type],
+                               list(block.arguments), loc=result.location, ip=inside)
+    ir.Operation.create("linalg.yield", [], [made.result], loc=result.location, ip=inside)
+    return op.result
 
 
 def _get_name(op: ir.OpView) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from weir.torch import ordering, scattering, special
-from weir.torch.operators import stop_gradient
+from weir.graphs import ExportError
+from weir.torch import arithmetic, ordering, scattering, special
+from weir.torch.operators import limit, stop_gradient
 
 aten = torch.ops.aten
 
@@ -57,16 +58,22 @@ def _attend(
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    hidden = None
     if attn_mask is None:
         weights = scores.softmax(-1)
     else:
-        masked = attn_mask.dtype == torch.bool
-        scores = torch.where(attn_mask, scores, float("-inf")) if masked else scores + attn_mask
-        # Rows that are masked as a whole give 0.
-        weights = scores.softmax(-1) if is_causal else aten._safe_softmax(scores, -1)
+        is_flag = attn_mask.dtype == torch.bool
+        if not is_causal:
+            # Rows that are masked as a whole give 0, and no gradient: their mask is dropped, and so is what they give.
+            hidden = ((~attn_mask) if is_flag else (attn_mask == float("-inf"))).all(-1, keepdim=True)
+            attn_mask = attn_mask | hidden if is_flag else torch.where(hidden, torch.zeros((), dtype=attn_mask.dtype), attn_mask)
+        scores = torch.where(attn_mask, scores, float("-inf")) if is_flag else scores + attn_mask
+        weights = scores.softmax(-1)
     if dropout_p:
         weights = torch.dropout(weights, dropout_p, True)
     output = weights @ value
+    if hidden is not None:
+        output = torch.where(hidden, torch.zeros((), dtype=output.dtype), output)
     return output.transpose(1, 2).contiguous().transpose(1, 2) if output.dim() == 4 else output
 
 
@@ -103,6 +110,124 @@ def _hardsigmoid(x: torch.Tensor) -> torch.Tensor:
 
 def _hardswish(x: torch.Tensor) -> torch.Tensor:
     return x * _relu6(x + 3) / 6
+
+
+def _limit(largest: bool) -> Callable:
+    """The largest or smallest elements, whose gradient is shared among equal ones."""
+    def decompose(x: torch.Tensor, dim: list[int] | None = None, keepdim: bool = False) -> torch.Tensor:
+        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+            return NotImplemented
+        dims = {d % x.dim() for d in (dim or range(x.dim()))}
+        made = limit(x, int(largest), sum(1 << d for d in dims))
+        return made.reshape([1 if d in dims else size for d, size in enumerate(x.shape)]) if keepdim else made
+
+    return decompose
+
+
+def _place(largest: bool) -> Callable:
+    """The place of the first of the largest or smallest elements. A NaN counts as one."""
+    def decompose(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
+        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+            return NotImplemented
+        flat = x.reshape(-1) if dim is None else x
+        along = 0 if dim is None else dim % x.dim()
+        flat = flat.detach()
+        limit_of = (flat.amax if largest else flat.amin)(along, True)
+        is_it = (flat == limit_of) | ((flat != flat) & (limit_of != limit_of))
+        size = flat.shape[along]
+        place = torch.arange(size, device=x.device).reshape(-1, *[1] * (flat.dim() - along - 1))
+        found = torch.where(is_it, place, torch.full((), size, dtype=torch.int64)).amin(along, keepdim)
+        return found.reshape([1] * x.dim()) if dim is None and keepdim else found
+
+    return decompose
+
+
+def _limit_with_place(largest: bool) -> Callable:
+    """The gradient goes to the place."""
+    def decompose(x: torch.Tensor, dim: int, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+            return NotImplemented
+        place = _place(largest)(x, dim, True)
+        made = x.gather(dim, place)
+        return (made, place) if keepdim else (made.squeeze(dim), place.squeeze(dim))
+
+    return decompose
+
+
+def _vector_norm(x: torch.Tensor, ord: float = 2, dim: list[int] | None = None, keepdim: bool = False, *,
+                 dtype: torch.dtype | None = None) -> torch.Tensor:
+    if not math.isinf(ord) or x.is_complex():
+        return NotImplemented
+    magnitude = (x if dtype is None else x.to(dtype)).abs()
+    return (magnitude.amax if ord > 0 else magnitude.amin)(dim or [], keepdim)
+
+
+def _limits(x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    dims = [] if dim is None else [dim]
+    return x.amin(dims, keepdim), x.amax(dims, keepdim)
+
+
+def _var(
+    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> torch.Tensor:
+    """A count that the correction leaves nothing of counts as 0: the variance is infinite, or NaN, not negative."""
+    dims = [d % x.dim() for d in (dim or range(x.dim()))] if x.dim() else []
+    if math.prod(x.shape[d] for d in dims) > (1 if correction is None else correction) or x.is_complex():
+        return NotImplemented
+    centered = x - x.mean(dims, True)
+    return (centered * centered).sum(dims, keepdim) / 0.0
+
+
+def _multilabel_margin_loss(x: torch.Tensor, target: torch.Tensor, reduction: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Classes up to the first negative one are the row's own; of each pair of an own and another class a hinge is taken."""
+    rows, targets = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
+    count = rows.shape[-1]
+    place = torch.arange(count, device=x.device)
+    end = torch.where(targets < 0, place, torch.full((), count, dtype=torch.int64)).amin(1, keepdim=True)
+    is_given = place < end
+    is_own = ((targets.unsqueeze(-1) == place) & is_given.unsqueeze(-1)).any(1)
+    own = rows.gather(1, torch.where(is_given, targets, torch.zeros((), dtype=torch.int64)))
+    hinge = torch.relu(1 - own.unsqueeze(-1) + rows.unsqueeze(1))
+    counted = is_given.unsqueeze(-1) & ~is_own.unsqueeze(1)
+    losses = torch.where(counted, hinge, torch.zeros((), dtype=x.dtype)).sum((1, 2)) / count
+    made = losses.mean() if reduction == 1 else losses.sum() if reduction == 2 else losses.reshape(x.shape[:-1])
+    return made, is_own.to(x.dtype).reshape(target.shape)
+
+
+def _embedding_bag(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Sums, means or maxima (mode 0, 1, 2) of rows by bag: a bag starts at its offset and ends at the next one.
+
+    Returns the bags, each index's bag, the bags' sizes, and zeros for the places of maxima, which no gradient needs.
+    """
+    if scale_grad_by_freq:
+        raise ExportError("embedding_bag with scale_grad_by_freq has no gradient here; leave the option out")
+    place = torch.arange(indices.shape[0], device=indices.device)
+    bag = (offsets <= place.unsqueeze(1)).sum(1) - 1
+    count = offsets.shape[0] - int(include_last_offset)
+    is_its = bag == torch.arange(count, device=indices.device).unsqueeze(1)
+    if padding_idx >= 0:
+        is_its = is_its & (indices != padding_idx)
+    sizes, is_its = is_its.sum(1), is_its.unsqueeze(-1)
+    rows = aten.embedding.default(weight, indices).unsqueeze(0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    if mode == 2:
+        found = torch.where(is_its, rows, torch.full((), float("-inf"), dtype=rows.dtype)).max(1).values
+        made = torch.where(sizes.unsqueeze(-1) > 0, found, torch.zeros((), dtype=rows.dtype))
+    else:
+        made = torch.where(is_its, rows, torch.zeros((), dtype=rows.dtype)).sum(1)
+        made = made / sizes.clamp(min=1).unsqueeze(-1) if mode == 1 else made
+    return made.to(weight.dtype), bag, sizes, torch.zeros_like(sizes)
 
 
 def _std(
@@ -190,7 +315,7 @@ def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
-    return get_decomposition_table() | special.TABLE | ordering.TABLE | scattering.get_table() | {
+    return get_decomposition_table() | special.TABLE | arithmetic.TABLE | ordering.TABLE | scattering.get_table() | {
         aten.scaled_dot_product_attention.default: _attend,
         aten.embedding.default: _embedding,
         aten.leaky_relu.default: _leaky_relu,
@@ -199,6 +324,20 @@ def get_table() -> dict[torch._ops.OpOverload, Callable]:
         aten.relu6.default: _relu6,
         aten.hardsigmoid.default: _hardsigmoid,
         aten.hardswish.default: _hardswish,
+        aten.amax.default: _limit(largest=True),
+        aten.amin.default: _limit(largest=False),
+        aten.max.default: _limit(largest=True),
+        aten.min.default: _limit(largest=False),
+        aten.aminmax.default: _limits,
+        aten.max.dim: _limit_with_place(largest=True),
+        aten.min.dim: _limit_with_place(largest=False),
+        aten.argmax.default: _place(largest=True),
+        aten.argmin.default: _place(largest=False),
+        aten.linalg_vector_norm.default: _vector_norm,
+        aten._embedding_bag.default: _embedding_bag,
+        aten._embedding_bag_forward_only.default: _embedding_bag,
+        aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
+        aten.var.correction: _var,
         aten.std.correction: _std,
         aten.std_mean.correction: _std_mean,
         aten.gelu.default: _gelu,

@@ -26,6 +26,7 @@ def export(
     keep_buffers: bool = False,
     replicas: int = 1,
     copies: bool = True,
+    gradients: bool = True,
 ) -> Exported:
     """Returns `module`, or a function of tensors, as one function `entry` on tensors of static shape.
 
@@ -41,6 +42,8 @@ def export(
     `replicas`: the number of groups of ranks that share the module out: the first axis of the grid of ranks, along which
                inputs, targets and outputs differ. The loss is the mean over them.
     `copies`: whether the values of parameters and state are copies, and not the module's own tensors.
+    `gradients`: whether there may be gradients of the graph. Then a custom `torch.autograd.Function` and hooks on
+               gradients are refused, since Weir's gradients would not use them.
     Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
                modules that write to their inputs; for names that two arguments share. TypeError for inputs that hold
                no tensor, for targets without a loss, and for a loss with parameters of its own.
@@ -50,7 +53,7 @@ def export(
         raise TypeError("targets are what loss is given; there is no loss")
     if isinstance(loss, nn.Module) and any(True for _ in loss.parameters()):
         raise TypeError("the loss has parameters of its own; make it a part of the module")
-    tracing = Tracing(module, inputs, loss, targets, replicas)
+    tracing = Tracing(module, inputs, loss, targets, replicas, gradients)
     for name, value in (tracing.batch | targets).items():
         if value.dtype in UNSIGNED:
             raise ExportError(f"{name} is {value.dtype}, which torch-mlir does not lower; convert it, as by .int()")

@@ -27,18 +27,28 @@ def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
     program.graph_module.recompile()
 
 
-def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
+def find_flow(program: ExportedProgram, trained: Sequence[bool], beyond_stops: bool = False) -> set[Node]:
+    """Returns the nodes through which a gradient flows from the outputs to the inputs that are `trained`.
+
+    `beyond_stops`: whether those count that it would reach if nothing stopped it.
+    """
     nodes = {node.name: node for node in program.graph.nodes}
     inputs = zip(program.graph_signature.user_inputs, trained, strict=True)
     reached = {nodes[name] for name, wanted in inputs if wanted}
     for node in program.graph.nodes:
-        if _is_float(node) and any(operand in reached for operand in node.all_input_nodes):
+        if _is_float(node) and any(operand in reached for operand in node.all_input_nodes) and (
+                beyond_stops or not _stops(node)):
             reached.add(node)
     wanted = {node for node in program.graph.nodes if node.op == "output"}
     for node in reversed(program.graph.nodes):
         if node in reached and any(user in wanted for user in node.users):
             wanted.add(node)
-    return [node for node in program.graph.nodes if node in wanted and _stops(node)]
+    return wanted & reached
+
+
+def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
+    flow = find_flow(program, trained, beyond_stops=True)
+    return [node for node in program.graph.nodes if node in flow and _stops(node)]
 
 
 def _is_float(node: Node) -> bool:

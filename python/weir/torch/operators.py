@@ -12,9 +12,18 @@ aten = torch.ops.aten
 
 _library = torch.library.Library("weir", "DEF")
 _library.define("stop_gradient(Tensor x) -> Tensor")
+_library.define("marked(Tensor x, str what) -> Tensor")
+_library.define("limit(Tensor x, int largest, int dims) -> Tensor")
 _library.define("uniform(int[] size, int stream, *, Device? device=None) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
 _library.define("argsort(Tensor key, int descending, int count) -> Tensor")
 _library.impl("stop_gradient", lambda x: x.clone(), "CompositeExplicitAutograd")
+_library.impl("marked", lambda x, what: x.clone(), "CompositeExplicitAutograd")
+# Along the dimensions whose bits are set in `dims`.
+_library.impl(
+    "limit",
+    lambda x, largest, dims: (torch.amax if largest else torch.amin)(x, [d for d in range(x.dim()) if dims >> d & 1]),
+    "CompositeExplicitAutograd",
+)
 _library.impl("uniform", lambda size, stream, device=None: torch.rand(size, device=device), "CompositeExplicitAutograd")
 _library.impl(
     "argsort",
@@ -31,6 +40,8 @@ _library.impl("all_gather", lambda x, ranks, axis: torch.cat([x] * ranks), "Comp
 _library.impl("reduce_scatter", lambda x, ranks, axis: x[: x.shape[0] // ranks].clone(), "CompositeExplicitAutograd")
 
 stop_gradient = torch.ops.weir.stop_gradient.default
+marked = torch.ops.weir.marked.default
+limit = torch.ops.weir.limit.default
 uniform = torch.ops.weir.uniform.default
 argsort = torch.ops.weir.argsort.default
 COLLECTIVES = (torch.ops.weir.all_reduce.default, torch.ops.weir.all_gather.default, torch.ops.weir.reduce_scatter.default)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from weir.graphs import ExportError
+from weir.torch.operators import stop_gradient
 
 aten = torch.ops.aten
 
@@ -48,9 +49,19 @@ def _combine(own: torch.Tensor, hits: torch.Tensor, updates: torch.Tensor, reduc
         made = chosen(limit).amax(1) if reduce == "amax" else chosen(limit).amin(1)
         pick = torch.maximum if reduce == "amax" else torch.minimum
         combined = pick(own, made) if include_self else made
+        if include_self and own.is_floating_point():
+            combined = _share(own, made, (hits & (updates == made.unsqueeze(1))).sum(1), combined)
     if include_self:
         return combined
     return torch.where(hits.any(1), combined, own)
+
+
+def _share(own: torch.Tensor, made: torch.Tensor, count: torch.Tensor, combined: torch.Tensor) -> torch.Tensor:
+    """Gives an element that equals the limit of `count` updates the same share of the gradient as each of them."""
+    share = 1 / (count + 1).to(own.dtype)
+    value, limit = stop_gradient(own), stop_gradient(made)
+    tied = (own == made) & (own.abs() < float("inf"))
+    return torch.where(tied, value + (own - value) * share + (made - limit) * (1 - share), combined)
 
 
 def _scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str,

@@ -17,9 +17,10 @@ from weir.torch.complexes import get_composites, refuse_complex, split_complex
 from weir.torch.decompositions import get_table
 from weir.torch.failures import explain, quiet
 from weir.torch.folding import fold_constants, is_random
-from weir.torch.gradients import mark_stops
+from weir.torch.functions import marking, refuse_hooks, refuse_marks
+from weir.torch.gradients import find_flow, mark_stops
 from weir.torch.lowering import refuse_fatal
-from weir.torch.operators import Random, uniform
+from weir.torch.operators import Random, marked, uniform
 from weir.torch.places import CALLED, list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
 from weir.torch.unsigned import widen_bytes
@@ -29,9 +30,9 @@ class Tracing:
     """A call of a module with its loss as one function of tensors, in the order of `export`'s arguments."""
 
     def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict,
-                 replicas: int = 1):
+                 replicas: int = 1, gradients: bool = True):
         self._module = get_module(module)
-        self._loss, self.targets, self._replicas = loss, targets, replicas
+        self._loss, self.targets, self._replicas, self._gradients = loss, targets, replicas, gradients
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
         map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))
@@ -100,7 +101,7 @@ class Tracing:
         parts = (self.batch, self.targets, self.parameters, self.states)
         values = tuple(value.detach() for part in parts for value in part.values())
         try:
-            with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])):
+            with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])), marking():
                 program = _trace(_Wrapper(call, self._module, [self._buffers[name] for name in constant]), values)
         finally:
             for part in self._module.modules():
@@ -111,11 +112,15 @@ class Tracing:
         if dynamic := [node for node in list_calls(program) if _is_dynamic(node)]:
             refuse("results whose shapes depend on values", dynamic)
         # Gradients are of parameters where there is a loss, or else of any float.
-        mark_stops(program, [
+        trained = [
             value.is_floating_point() and (self._loss is None or (part is self.parameters and value.requires_grad))
             for part in parts
             for value in part.values()
-        ])
+        ]
+        if self._gradients:
+            refuse_hooks(self._module)
+            refuse_marks(program, find_flow(program, trained))
+        mark_stops(program, trained)
 
         def finish() -> tuple[set[str], Any]:
             prepared = prepare(program, self._replicas)
@@ -167,7 +172,7 @@ def prepare(program: torch.export.ExportedProgram, replicas: int = 1) -> torch.e
     pairs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | get_composites() | Random().get_table() |
+        program = program.run_decompositions(get_table() | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
                                              Collectives(find_axis(replicas)).get_table())
     widen_bytes(program)
     left = split_complex(program)

@@ -1,0 +1,275 @@
+"""weir.torch at the edges of operators: NaN, infinities, ties, scalars that round; values and gradients against eager."""
+
+import itertools
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
+pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import weir.torch  # noqa: E402
+
+EDGES = [math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, -0.1, 0.3, 1.0, -1.0, 2.0, -2.0, 3.0, 5.0, 1e-42, 3e38, -7.5]
+
+
+class Many(nn.Module):
+    """Calls many functions on the same operands: one compilation for all."""
+
+    def __init__(self, functions):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *operands):
+        return {name: function(*operands) for name, function in self.functions.items()}
+
+
+def check_values(functions, *operands, atol=0):
+    """Compares the results of many functions, bit by bit but for NaNs and the last place of floats."""
+    made = weir.compile(Many(functions), example=operands, device="cpu")(*operands)
+    for name, function in functions.items():
+        expected = function(*operands)
+        found = torch.as_tensor(made[name])
+        assert found.dtype == expected.dtype, name
+        limits = {"rtol": 2e-6, "atol": atol} if expected.dtype == torch.float32 else {}
+        torch.testing.assert_close(found, expected, **limits, equal_nan=True, msg=lambda text: f"{name}: {text}")
+
+
+def check_gradients(functions, *operands):
+    """Compares the gradients by parameters of the sum of each function's results with eager's in f64."""
+    class Sums(nn.Module):
+        def __init__(self, dtype):
+            super().__init__()
+            self.parts = nn.ParameterDict({f"{name}_{i}": nn.Parameter(value.to(dtype, copy=True))
+                                           for name in functions for i, value in enumerate(operands)})
+
+        def forward(self, x):
+            made = [function(*(self.parts[f"{name}_{i}"] for i in range(len(operands))))
+                    for name, function in functions.items()]
+            return torch.stack([(part * torch.arange(1, part.numel() + 1, dtype=part.dtype).reshape(part.shape)).sum()
+                                for part in made]) * x
+
+    eager = Sums(torch.float64)
+    eager(torch.ones((), dtype=torch.float64)).sum().backward()
+    module = weir.torch.Module(Sums(torch.float32), example=(torch.ones(()),), device="cpu")
+    module(torch.ones(())).sum().backward()
+    found = dict(module.module.named_parameters())
+    for name, value in eager.named_parameters():
+        expected = torch.zeros_like(value) if value.grad is None else value.grad
+        given = found[name].grad
+        given = torch.zeros_like(value) if given is None else given.double()
+        torch.testing.assert_close(given, expected, rtol=1e-5, atol=1e-6, msg=lambda text: f"{name}: {text}")
+
+
+def test_many_masks_of_one_shape():
+    generator = torch.Generator().manual_seed(0)
+    masks = [torch.rand(3, 3, generator=generator) > 0.5 for _ in range(200)]
+    x = torch.arange(9.0).reshape(3, 3)
+    made = weir.compile(lambda x: torch.stack([torch.where(mask, x, -x) for mask in masks]), example=(x,), device="cpu")(x)
+    torch.testing.assert_close(torch.as_tensor(made), torch.stack([torch.where(mask, x, -x) for mask in masks]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_division_and_limits(dtype):
+    # Eager's fmod is NaN where the quotient overflows, which the exact one is not.
+    pairs = torch.tensor([(x, y) for x, y in itertools.product(EDGES, EDGES)
+                          if not (0 < abs(y) < 1e-40 or (math.isfinite(x) and abs(x) > 1e38 and abs(y) < 1))], dtype=dtype)
+    check_values({
+        "fmod": torch.fmod,
+        "remainder": torch.remainder,
+        "floor_divide": lambda a, b: a // b,
+        "div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
+        "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+        "maximum": torch.maximum,
+        "minimum": torch.minimum,
+        "fmax": torch.fmax,
+        "fmin": torch.fmin,
+        "clamp_tensors": lambda a, b: torch.clamp(a, b, b + 1),
+        "clamp": lambda a, b: a.clamp(-1, 0.3),
+        "clamp_nan": lambda a, b: a.clamp(min=math.nan),
+        "clamp_min": lambda a, b: a.clamp_min(0.1),
+        "clamp_max": lambda a, b: a.clamp_max(b),
+        "fmod_number": lambda a, b: torch.fmod(a.clamp(-9, 9), 0.5),
+        "floor_number": lambda a, b: a // 2.0,
+        "relu": lambda a, b: torch.relu(a),
+        "hardtanh": lambda a, b: functional.hardtanh(a),
+        "relu6": lambda a, b: functional.relu6(a),
+        "hardshrink": lambda a, b: functional.hardshrink(a, 0.3),
+        "softshrink": lambda a, b: functional.softshrink(a, 0.25),
+        "threshold": lambda a, b: functional.threshold(a, 0.3, 7.0),
+        "amax": lambda a, b: torch.stack([a, b]).amax(0),
+        "max": lambda a, b: torch.stack([a, b]).max(0).values,
+        "argmax": lambda a, b: torch.stack([a, b]).argmax(0),
+        "argmin": lambda a, b: torch.stack([a, b]).argmin(0),
+        "sign": lambda a, b: torch.sign(a),
+        "round": lambda a, b: torch.round(a),
+    }, *(part.contiguous() for part in pairs.T))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_comparisons_with_numbers(dtype):
+    x = torch.cat([(torch.arange(10) / 10).to(dtype), torch.tensor(EDGES, dtype=dtype)])
+    check_values({
+        "eq": lambda x: x == 0.3,
+        "ne": lambda x: x != 0.7,
+        "lt": lambda x: x < 0.6,
+        "le": lambda x: x <= 0.1,
+        "gt": lambda x: x > 0.9,
+        "ge": lambda x: x >= 0.7,
+        "where": lambda x: torch.where(x == 0.1, x, 0.2),
+        "of_integers": lambda x: torch.arange(27) == 3.0,
+    }, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integers(dtype):
+    limits = torch.iinfo(dtype)
+    x = torch.tensor([limits.min, limits.max, 0, 1, -1, 7, -7, limits.max - 1, limits.min + 1], dtype=dtype)
+    y = torch.tensor([3, -3, 5, 7, 2, -2, 2, 2, 3], dtype=dtype)
+    check_values({
+        "neg": lambda x, y: -x,
+        "abs": lambda x, y: x.abs(),
+        "floor": lambda x, y: x // y,
+        "fmod": torch.fmod,
+        "remainder": lambda x, y: x % y,
+        "maximum": torch.maximum,
+        "clamp": lambda x, y: x.clamp(-3, 3),
+        "compare": lambda x, y: x > 2.5,
+        "sign": lambda x, y: x.sign(),
+    }, x, y)
+
+
+def test_gradients_of_limits():
+    x = torch.tensor([1.0, 2.0, 2.0, -3.0, 0.5, -0.5, 5.5])
+    y = torch.tensor([1.0, 1.0, 3.0, -3.0, 0.5, 2.0, 2.0])
+    check_gradients({
+        "maximum": torch.maximum,
+        "minimum": torch.minimum,
+        "fmax": torch.fmax,
+        "fmin": torch.fmin,
+        "clamp": lambda x, y: x.clamp(-3, 2) * y,
+        "clamp_tensors": lambda x, y: torch.clamp(x, y, y + 1),
+        "clamp_min": lambda x, y: torch.clamp(x, min=y),
+        "fmod": torch.fmod,
+        "threshold": lambda x, y: functional.threshold(x, 0.5, 7.0) * y,
+        "softshrink": lambda x, y: functional.softshrink(x, 0.5) * y,
+    }, x, y)
+
+
+def test_gradients_of_reductions():
+    x = torch.tensor([[1.0, 2.0, 2.0, -3.0], [0.5, 0.5, 0.5, 0.5], [-4.0, 1.0, 0.0, 4.0]])
+    index = torch.tensor([[0, 0, 1, 1], [2, 2, 2, 0], [1, 0, 1, 2]])
+    check_gradients({
+        "amax": lambda x: x.amax(1),
+        "amin": lambda x: x.amin((0, 1)),
+        "amax_keepdim": lambda x: x.amax(0, keepdim=True),
+        "max": lambda x: x.max(),
+        "max_dim": lambda x: x.max(1).values,
+        "aminmax": lambda x: torch.stack(torch.aminmax(x, dim=1)),
+        "norm": lambda x: torch.linalg.vector_norm(x, math.inf, 1),
+        "scatter_amax": lambda x: torch.zeros(3, 4).to(x.dtype).scatter_reduce(0, index, x, "amax"),
+        "scatter_own": lambda x: x.scatter_reduce(0, index, x.detach(), "amax"),
+        "scatter_amin": lambda x: x.scatter_reduce(1, index, x * 1, "amin"),
+        "bags": lambda x: functional.embedding_bag(index.flatten() % 3, x, torch.tensor([0, 3, 3, 8]), mode="mean"),
+        "bags_max": lambda x: functional.embedding_bag(index % 3, x, mode="max", padding_idx=1),
+    }, x)
+
+
+def test_losses_and_bags():
+    x = torch.tensor([[0.1, 0.2, 0.4, 0.8], [0.3, -0.5, 2.0, 0.0]])
+    target = torch.tensor([[3, 0, -1, 1], [1, -1, 0, 2]])
+    index, offsets = torch.tensor([1, 0, 1, 1, 0, 1]), torch.tensor([0, 2, 2, 5])
+    weights = torch.tensor([1.0, 10.0, 100.0, 2.0, 3.0, 5.0])
+    check_values({
+        "multilabel": lambda x: functional.multilabel_margin_loss(x, target),
+        "multilabel_none": lambda x: functional.multilabel_margin_loss(x, target, reduction="none"),
+        "multilabel_row": lambda x: functional.multilabel_margin_loss(x[0], target[0], reduction="sum"),
+        "var": lambda x: torch.var(x, 1, correction=4),
+        "var_beyond": lambda x: torch.var(x, 1, correction=9),
+        "std_beyond": lambda x: torch.std(x, correction=9),
+        "var_of_one": lambda x: x[:, :1].var(1),
+        "bags": lambda x: functional.embedding_bag(index, x, offsets, mode="sum", per_sample_weights=weights),
+        "bags_mean": lambda x: functional.embedding_bag(index, x, offsets, mode="mean", padding_idx=0),
+        "bags_max": lambda x: functional.embedding_bag(index, x, offsets, mode="max"),
+        "bags_last": lambda x: functional.embedding_bag(index, x, torch.tensor([0, 2, 2, 5, 6]), include_last_offset=True, mode="sum"),
+        "bags_2d": lambda x: functional.embedding_bag(index.reshape(2, 3), x, per_sample_weights=weights.reshape(2, 3), mode="sum"),
+    }, x)
+
+
+@pytest.mark.parametrize("flags", [False, True])
+def test_rows_that_a_mask_hides(flags):
+    generator = torch.Generator().manual_seed(0)
+    mask = torch.rand(5, 7, generator=generator) > 0.4
+    mask[1], mask[4] = False, False
+    given = mask if flags else torch.where(mask, 0.5, -math.inf)
+
+    def attend(q, k):
+        bias = given if flags else given.to(q.dtype)
+        return functional.scaled_dot_product_attention(q, k, k * 2, attn_mask=bias)
+
+    q, k = torch.randn(2, 5, 4, generator=generator), torch.randn(2, 7, 4, generator=generator)
+    check_gradients({"attend": attend}, q, k)
+    check_values({"attend": attend}, q, k, atol=1e-6)
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.round(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class Called(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor([0.3, -1.2, 2.6]))
+        self.function = function
+
+    def forward(self, x):
+        return self.function(self.w) * x
+
+
+def hooked(w):
+    y = w * 2
+    y.register_hook(lambda g: g * 3)
+    return y.sin()
+
+
+@pytest.mark.parametrize("function, what", [(lambda w: Straight.apply(w), "Straight, a torch.autograd.Function"),
+                                            (hooked, "a hook of a tensor")])
+def test_own_gradients_are_refused(function, what):
+    x = torch.ones(3)
+    with pytest.raises(weir.torch.ExportError, match=what) as error:
+        weir.compile_step(Called(function), lambda y: y.sum(), example=(x,))
+    assert "test_torch_edges.py" in str(error.value)
+    with pytest.raises(weir.torch.ExportError, match=what):
+        weir.torch.Module(Called(function), example=(x,))
+    made = weir.compile(Called(function), example=(x,), device="cpu")(x)  # no gradient is asked for
+    torch.testing.assert_close(torch.as_tensor(made), Called(function)(x).detach())
+    weir.compile_step(Called(lambda w: w + (function(w) - w).detach()), lambda y: y.sum(), example=(x,), device="cpu")
+
+
+def test_hooks_of_modules_are_refused():
+    for hook in (lambda m: m.w.register_hook(lambda g: g), lambda m: m.register_full_backward_hook(lambda *_: None)):
+        module = Called(torch.sin)
+        hook(module)
+        with pytest.raises(weir.torch.ExportError, match="hooks on gradients would not be called"):
+            weir.compile_step(module, lambda y: y.sum(), example=(torch.ones(3),))
+
+
+def test_reentrant_checkpoints_train():
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.ones(3)
+    for reentrant in (True, False):
+        module = Called(lambda w: checkpoint(lambda z: torch.tanh(z * 2), w, use_reentrant=reentrant))
+        step = weir.compile_step(module, lambda y: y.square().sum(), example=(x,), optimizer=weir.SGD(learning_rate=0.1), device="cpu")
+        step(x)
+        module(x).square().sum().backward()
+        torch.testing.assert_close(step.state_dict()["w"], (module.w - 0.1 * module.w.grad).detach())
