@@ -259,14 +259,14 @@ def test_attention(options):
 
 class Unsupported(nn.Module):
     def forward(self, x):
-        first = torch.special.i0(x)
-        return torch.mode(first)[0] + torch.special.i0(x * 2)
+        first = torch.special.bessel_j0(x)
+        return torch.mode(first)[0] + torch.special.bessel_j0(x * 2)
 
 
 def test_unsupported_operators_are_told_at_once():
     message = refuse(Unsupported(), torch.randn(3, 3))
     assert re.findall(r"aten\.(\w+)\.\w+, .*test_torch\.py:\d+: (\w+)", message) == [
-        ("i0", "first"), ("i0", "return"), ("mode", "return")]
+        ("special_bessel_j0", "first"), ("special_bessel_j0", "return"), ("mode", "return")]
     assert "mul" not in message
 
 
@@ -484,7 +484,7 @@ def test_what_cannot_be_traced_is_refused():
     def negate(x):
         return x if x.sum() > 0 else -x
 
-    assert "cannot trace the module: Could not guard" in refuse(Function(negate), torch.randn(3))
+    assert "a number that depends on values decides what is computed" in refuse(Function(negate), torch.randn(3))
     assert "must have same reduction dim" in refuse(nn.Linear(3, 4), torch.randn(2, 5))
 
 
