@@ -183,6 +183,28 @@ def test_windows_over_the_end():
           dilations=[2, 1, 3], strides=[2, 2, 2], ceil_mode=1)
 
 
+def test_norms_of_windows():
+    check("LpPool", [normal(2, 3, 5, 6)], kernel_shape=[2, 3], strides=[2, 1], pads=[1, 0, 0, 1], p=3)
+    check("LpPool", [normal(1, 2, 7, dtype=numpy.float16)], tolerance=4e-3, kernel_shape=[3], dilations=[2], p=1)
+    check("LpPool", [normal(1, 1, 5, 4)], kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_UPPER")
+
+
+def test_blocks_have_scales():
+    """The last block is shorter; along the first axis, too."""
+    bytes_ = RANDOM.integers(-128, 128, (4, 7)).astype(numpy.int8)
+    for axis, shape in ((1, (4, 3)), (0, (2, 7))):
+        scale = RANDOM.uniform(0.5, 2, shape).astype(numpy.float32)
+        zero = RANDOM.integers(-9, 9, shape).astype(numpy.int8)
+        full, low = (numpy.repeat(one, 3, axis)[:4, :7] for one in (scale, zero))
+        for kind, x, right in (("DequantizeLinear", bytes_, (bytes_ - low.astype(numpy.float32)) * full),
+                               ("QuantizeLinear", full * bytes_ / 2, None)):
+            model, given = make_model(kind, [x, scale, zero], axis=axis, block_size=3)
+            found = weir.onnx.prepare(model).run(given)[0]
+            if right is None:
+                right = numpy.clip(numpy.rint(x / full) + low, -128, 127)
+            numpy.testing.assert_array_equal(found, right)
+
+
 def test_integers_are_padded_by_their_zero_point():
     def draw(*shape):
         return RANDOM.integers(0, 256, shape).astype(numpy.uint8)

@@ -83,12 +83,18 @@ def _divide(writer: Writer) -> bool:
 
 
 def _take_rest(writer: Writer) -> bool:
-    """Writes Mod of unsigned integers and of floats; of signed integers torch-mlir has ONNX's values."""
+    """Writes Mod of unsigned integers and of floats, where the rest has the sign of the divisor unless `fmod` says
+    otherwise; of signed integers torch-mlir has ONNX's values."""
     x, y = writer.operand(0), writer.operand(1)
     kind = _get_kind(x.kind)
     if kind not in ("u", "f") or not _is_known(writer):
         return False
-    _write(writer, "arith.remui" if kind == "u" else "arith.remf", x, y).finish()
+    rest = _write(writer, "arith.remui" if kind == "u" else "arith.remf", x, y)
+    if kind == "f" and not writer.attribute("fmod", 0):
+        differs = Value(writer, writer.add("Xor", (rest < 0).name, (y < 0).name), TensorProto.BOOL)
+        moves = Value(writer, writer.add("And", differs.name, writer.add("Not", rest.equal(0).name)), TensorProto.BOOL)
+        rest = moves.choose(rest + y, rest)
+    rest.finish()
     return True
 
 

@@ -16,7 +16,7 @@ from weir.onnx.resizing import resize
 from weir.onnx.sampling import convolve_deformed, pool_regions, sample_grid
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
 from weir.onnx.spectra import transform, transform_frames
-from weir.onnx.windows import average, convolve_integers, unpool
+from weir.onnx.windows import average, convolve_integers, pool_norms, unpool
 from weir.onnx.writing import DOMAINS, Writer
 
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
@@ -105,8 +105,11 @@ def _reinterpret(writer: Writer) -> bool:
     return True
 
 
-def _along(writer: Writer, name: str, rank: int, shape: tuple[int, ...], axis: int) -> str:
-    """Returns a scale or a zero point with one element for each place of an axis as a tensor that broadcasts."""
+def _along(writer: Writer, name: str, rank: int, shape: tuple[int, ...], axis: int, block: int = 0, size: int = 0) -> str:
+    """Returns a scale or a zero point with one element for each place of an axis, or for each `block` of its `size`
+    places, as a tensor that broadcasts."""
+    if block:
+        return writer.add("Gather", name, writer.constant(numpy.arange(size) // block), axis=axis)
     if len(shape) != 1 or shape[0] == 1:
         return name
     sizes = [1] * rank
@@ -118,13 +121,15 @@ def _write_dequantize(writer: Writer, places: tuple[int, int, int], axis: int, r
     """Writes (x - zero point) * scale. `places`: of the operands."""
     x, scale, zero = places
     rank, name = len(writer.shape(x)), writer.node.input[scale]
+    block = writer.attribute("block_size", 0)
+    blocks = block, writer.shape(x)[axis] if block else 0
     kind = writer.kind(name)
     wide = writer.add("Cast", writer.node.input[x], to=TensorProto.FLOAT)
     if writer.has(zero):
         low = writer.add("Cast", writer.node.input[zero], to=TensorProto.FLOAT)
-        wide = writer.add("Sub", wide, _along(writer, low, rank, writer.shape(zero), axis))
+        wide = writer.add("Sub", wide, _along(writer, low, rank, writer.shape(zero), axis, *blocks))
     factor = writer.add("Cast", name, to=TensorProto.FLOAT)
-    factor = _along(writer, factor, rank, writer.shape(scale), axis)
+    factor = _along(writer, factor, rank, writer.shape(scale), axis, *blocks)
     if kind == TensorProto.FLOAT:
         return writer.add("Mul", wide, factor, result=result)
     return writer.add("Cast", writer.add("Mul", wide, factor), to=kind, result=result)
@@ -133,21 +138,24 @@ def _write_dequantize(writer: Writer, places: tuple[int, int, int], axis: int, r
 def _write_quantize(writer: Writer, x: str, rank: int, places: tuple[int, int], kind: int, axis: int, result: str) -> None:
     """Writes x / scale rounded to even, plus the zero point, within the limits of the type."""
     scale, zero = places
+    block = writer.attribute("block_size", 0)
+    blocks = block, writer.shape(0)[axis] if block else 0
     wide = writer.add("Cast", x, to=TensorProto.FLOAT)
     factor = writer.add("Cast", writer.node.input[scale], to=TensorProto.FLOAT)
-    rounded = writer.add("Round", writer.add("Div", wide, _along(writer, factor, rank, writer.shape(scale), axis)))
+    rounded = writer.add("Round", writer.add("Div", wide, _along(
+        writer, factor, rank, writer.shape(scale), axis, *blocks)))
     if writer.has(zero):
         low = writer.add("Cast", writer.node.input[zero], to=TensorProto.FLOAT)
-        rounded = writer.add("Add", rounded, _along(writer, low, rank, writer.shape(zero), axis))
+        rounded = writer.add("Add", rounded, _along(writer, low, rank, writer.shape(zero), axis, *blocks))
     limits = numpy.iinfo(helper.tensor_dtype_to_np_dtype(kind))
     bounds = [writer.constant(limit, numpy.float32) for limit in (limits.min, limits.max)]
     writer.add("Cast", writer.add("Clip", rounded, *bounds), to=kind, result=result)
 
 
 def _is_plain(writer: Writer, kinds: Iterable[int], scales: Iterable[int], block: int) -> bool:
-    """Whether a quantization is to 8 or 16 bits, by one scale or one for each place of an axis."""
+    """Whether a quantization is to 8 or 16 bits, by one scale, or one for each place or block of an axis."""
     known = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32}
-    return not block and set(kinds) <= known and all(len(writer.shape(place)) <= 1 for place in scales)
+    return set(kinds) <= known and all(block or len(writer.shape(place)) <= 1 for place in scales)
 
 
 def _dequantize(writer: Writer) -> bool:
@@ -341,6 +349,7 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "LSTM": unroll,
     "If": keep_branches,
     "Loop": write_loop,
+    "LpPool": pool_norms,
     "LpNormalization": _normalize,
     "MatMul": _multiply,
     "MaxUnpool": unpool,

@@ -45,6 +45,29 @@ def average(writer: Writer) -> bool:
     return True
 
 
+def pool_norms(writer: Writer) -> bool:
+    """Writes an LpPool: a convolution of powers with ones, and the root of the sums. Returns whether it did."""
+    shape, x, p = writer.shape(0), writer.operand(0), writer.attribute("p", 2)
+    kernel = writer.attribute("kernel_shape", ())
+    rank = len(kernel)
+    dilations, steps = (writer.attribute(name, [1] * rank) for name in ("dilations", "strides"))
+    target = writer.shape_of(writer.node.output[0])
+    pads = find_pads(writer, shape[2:], [(size - 1) * step + 1 for size, step in zip(kernel, dilations)], steps)
+    if target is None or pads is None or 0 in shape:
+        return False
+    ends = [max(0, (target[2 + d] - 1) * steps[d] + (kernel[d] - 1) * dilations[d] + 1 - pads[d][0] - shape[2 + d])
+            for d in range(rank)]
+    narrow = x.kind in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    size = (x.cast(TensorProto.FLOAT) if narrow else x).apply("Abs").reshape(prod(shape[:2]), 1, *shape[2:])
+    powers = size if p == 1 else size * size if p == 2 else size ** p
+    ones = writer.constant(numpy.ones((1, 1, *kernel)), _get_dtype(size))
+    total = powers.apply("Conv", ones, strides=steps, dilations=dilations, pads=[before for before, _ in pads] + ends)
+    total = total.reshape(*target)
+    root = total if p == 1 else total.apply("Sqrt") if p == 2 else total ** (1 / p)
+    root.cast(x.kind).finish()
+    return True
+
+
 def convolve_integers(writer: Writer) -> bool:
     """Writes a ConvInteger as ones without padding, whose image is padded by its zero point, and with one zero point of
     all weights. Returns whether it did."""
