@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Artifact/Notes.h"
@@ -33,7 +34,6 @@ struct CheckIndices : weir::impl::CheckIndicesPassBase<CheckIndices> {
   void runOnOperation() override;
 
 private:
-  SmallVector<Value> found;           ///< tensors of one i32: 0, or the number of the check
   SmallVector<std::string> sentences; ///< of each check
 
   void check(tensor::ExtractOp op);
@@ -197,6 +197,104 @@ Value CheckIndices::checkScalars(tensor::ExtractOp op, ArrayRef<unsigned> dims) 
                                         RankedTensorType::get({}, builder.getI32Type()), status);
 }
 
+/// Returns the larger of two numbers of checks.
+static Value takeLarger(OpBuilder &builder, Location loc, Value a, Value b) {
+  SmallVector<AffineMap> maps(2, AffineMap::get(0, 0, builder.getContext()));
+  return reduce(builder, loc, {a, b}, maps, 0, [&](OpBuilder &inside, ValueRange values) -> Value {
+    return arith::MaxSIOp::create(inside, loc, values[0], values[1]);
+  });
+}
+
+/// Carries `status`, made in the body of `loop`, to a new last result of it.
+static Value leave(scf::ForOp loop, Value status) {
+  IRRewriter rewriter(loop);
+  Location loc = loop.getLoc();
+  Value zero = createZero(rewriter, loc);
+  auto wider = cast<scf::ForOp>(**loop.replaceWithAdditionalYields(
+      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> carried) {
+        return SmallVector<Value>{takeLarger(builder, loc, carried.front(), status)};
+      }));
+  return wider->getResults().back();
+}
+
+/// The same for a loop that data end, whose two regions both pass on the number so far.
+static Value leave(scf::WhileOp loop, Value status) {
+  OpBuilder builder(loop);
+  Location loc = loop.getLoc();
+  Type type = status.getType();
+  bool isBefore = loop.getBefore().isAncestor(status.getParentRegion());
+  SmallVector<Value> inits(loop.getInits());
+  inits.push_back(createZero(builder, loc));
+  SmallVector<Type> types(loop.getResultTypes());
+  types.push_back(type);
+  auto wider = scf::WhileOp::create(builder, loc, types, inits);
+  wider->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  wider.getBefore().takeBody(loop.getBefore());
+  wider.getAfter().takeBody(loop.getAfter());
+  Value before = wider.getBeforeBody()->addArgument(type, loc);
+  Value after = wider.getAfterBody()->addArgument(type, loc);
+  auto pass = [&](Operation *end, Value carried, bool isHere) {
+    OpBuilder inside(end);
+    end->insertOperands(end->getNumOperands(),
+                        isHere ? takeLarger(inside, loc, carried, status) : carried);
+  };
+  pass(wider.getConditionOp(), before, isBefore);
+  pass(wider.getYieldOp(), after, !isBefore);
+  loop->replaceAllUsesWith(wider->getResults().drop_back());
+  loop->erase();
+  return wider->getResults().back();
+}
+
+/// The same for a branch; the number is 0 where the other one is taken.
+static Value leave(scf::IfOp branch, Value status) {
+  OpBuilder builder(branch);
+  Location loc = branch.getLoc();
+  SmallVector<Type> types(branch.getResultTypes());
+  types.push_back(status.getType());
+  auto wider = scf::IfOp::create(builder, loc, types, branch.getCondition(),
+                                 /*addThenBlock=*/false, /*addElseBlock=*/false);
+  wider->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
+  Region *own = status.getParentRegion();
+  bool isThen = branch.getThenRegion().isAncestor(own);
+  wider.getThenRegion().takeBody(branch.getThenRegion());
+  if (branch.getElseRegion().empty()) {
+    OpBuilder inside = OpBuilder::atBlockEnd(&wider.getElseRegion().emplaceBlock());
+    scf::YieldOp::create(inside, loc);
+  } else {
+    wider.getElseRegion().takeBody(branch.getElseRegion());
+  }
+  for (bool isSide : {true, false}) {
+    Region &side = isSide ? wider.getThenRegion() : wider.getElseRegion();
+    Operation *end = side.front().getTerminator();
+    OpBuilder inside(end);
+    end->insertOperands(end->getNumOperands(),
+                        isSide == isThen ? status : createZero(inside, loc));
+  }
+  branch->replaceAllUsesWith(wider->getResults().drop_back());
+  branch->erase();
+  return wider->getResults().back();
+}
+
+/// Carries `status` out of the loops and branches that it was made in; null if it is in something
+/// else.
+static Value carryOut(Value status) {
+  while (status) {
+    Operation *parent = status.getParentBlock()->getParentOp();
+    if (isa<func::FuncOp>(parent))
+      return status;
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      status = leave(loop, status);
+    else if (auto loop = dyn_cast<scf::WhileOp>(parent))
+      status = leave(loop, status);
+    else if (auto branch = dyn_cast<scf::IfOp>(parent))
+      status = leave(branch, status);
+    else
+      return nullptr;
+  }
+  return nullptr;
+}
+
 void CheckIndices::check(tensor::ExtractOp op) {
   RankedTensorType type = op.getTensor().getType();
   if (!type.hasStaticShape() || type.getNumElements() == 0)
@@ -211,11 +309,14 @@ void CheckIndices::check(tensor::ExtractOp op) {
   Value status;
   if (around && op->getBlock() == around.getBlock())
     status = checkInBody(op, around, dims);
-  else if (!around && isa<func::FuncOp>(op->getParentOp()))
+  else if (!around)
     status = checkScalars(op, dims);
+  status = carryOut(status);
   if (!status)
     return;
-  found.push_back(status);
+  // Loops around it may be replaced again, so it is used at once.
+  Operation *end = getOperation().getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), status);
   std::string sizes;
   for (unsigned dim : dims)
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(type.getDimSize(dim));
@@ -234,10 +335,13 @@ void CheckIndices::runOnOperation() {
   function.walk([&](tensor::ExtractOp op) { gathers.push_back(op); });
   for (tensor::ExtractOp op : gathers)
     check(op);
-  if (found.empty())
+  if (sentences.empty())
     return;
   Operation *end = function.getBody().front().getTerminator();
   OpBuilder builder(end);
+  unsigned number = function.getNumResults();
+  SmallVector<Value> found(llvm::drop_begin(end->getOperands(), number));
+  end->eraseOperands(number, found.size());
   Value status = found.front();
   if (found.size() > 1) {
     SmallVector<AffineMap> maps(found.size(), AffineMap::get(0, 0, builder.getContext()));
@@ -249,13 +353,11 @@ void CheckIndices::runOnOperation() {
                       return largest;
                     });
   }
-  unsigned number = function.getNumResults();
   end->insertOperands(number, status);
   (void)function.insertResult(number, status.getType(),
                               builder.getDictionaryAttr(builder.getNamedAttr(
                                   schedule::nameAttrName, builder.getStringAttr(statusName))));
   SmallVector<StringRef> texts(sentences.begin(), sentences.end());
   function->setAttr(schedule::checksAttrName, builder.getStrArrayAttr(texts));
-  found.clear();
   sentences.clear();
 }

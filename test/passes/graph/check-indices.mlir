@@ -72,3 +72,65 @@ func.func @two(%table: tensor<127xf32>, %wide: tensor<500xf32>, %n: tensor<3xi8>
   %one = tensor.extract %table[%at] : tensor<127xf32>
   return %y, %z, %one : tensor<3xf32>, tensor<3xf32>, f32
 }
+
+// -----
+
+// Loops and branches carry the number of a check out as a result of their own; a branch that is not taken has 0.
+// CHECK-LABEL: func @loops
+// CHECK-SAME:    tensor<i32> {weir.name = "weir.status"})
+// CHECK:         scf.for {{.*}} -> (tensor<f32>, tensor<i32>, tensor<i32>, tensor<i32>)
+// CHECK:           arith.maxsi
+// CHECK:           scf.if {{.*}} -> (tensor<f32>, tensor<i32>)
+// CHECK:           } else {
+// CHECK:             scf.yield %{{.*}}, %{{.*}} : tensor<f32>, tensor<i32>
+// CHECK:         scf.while {{.*}} : (tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+// CHECK:           scf.condition(%{{.*}}) %{{.*}}, %{{.*}} : tensor<f32>, tensor<i32>
+// CHECK:           arith.maxsi
+// CHECK:           scf.yield %{{.*}}, %{{.*}} : tensor<f32>, tensor<i32>
+func.func @loops(%table: tensor<11xf32>, %tokens: tensor<3xi64>, %n: tensor<i64>) -> (tensor<f32>, tensor<f32>) {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %s = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %zero) -> tensor<f32> {
+    %g = linalg.generic {indexing_maps = [affine_map<(t) -> (t)>, affine_map<(t) -> ()>], iterator_types = ["reduction"]}
+      ins(%tokens : tensor<3xi64>) outs(%a : tensor<f32>) {
+    ^bb0(%t: i64, %o: f32):
+      %at = arith.index_cast %t : i64 to index
+      %x = tensor.extract %table[%at] : tensor<11xf32>
+      %y = arith.addf %o, %x : f32
+      linalg.yield %y : f32
+    } -> tensor<f32>
+    %number = tensor.extract %n[] : tensor<i64>
+    %at = arith.index_cast %number : i64 to index
+    %one = tensor.extract %table[%at] : tensor<11xf32>
+    %c = arith.cmpf olt, %one, %one : f32
+    %h = scf.if %c -> tensor<f32> {
+      %two = tensor.extract %table[%at] : tensor<11xf32>
+      %two1 = tensor.from_elements %two : tensor<f32>
+      scf.yield %two1 : tensor<f32>
+    } else {
+      scf.yield %g : tensor<f32>
+    }
+    scf.yield %h : tensor<f32>
+  }
+  %w = scf.while (%a = %s) : (tensor<f32>) -> tensor<f32> {
+    %v = tensor.extract %a[] : tensor<f32>
+    %lim = arith.constant 1000.0 : f32
+    %c = arith.cmpf olt, %v, %lim : f32
+    scf.condition(%c) %a : tensor<f32>
+  } do {
+  ^bb0(%a: tensor<f32>):
+    %lim = arith.constant dense<2000.0> : tensor<f32>
+    %g = linalg.generic {indexing_maps = [affine_map<(t) -> (t)>, affine_map<(t) -> ()>], iterator_types = ["reduction"]}
+      ins(%tokens : tensor<3xi64>) outs(%lim : tensor<f32>) {
+    ^bb0(%t: i64, %o: f32):
+      %at = arith.index_cast %t : i64 to index
+      %x = tensor.extract %table[%at] : tensor<11xf32>
+      %y = arith.addf %o, %x : f32
+      linalg.yield %y : f32
+    } -> tensor<f32>
+    scf.yield %g : tensor<f32>
+  }
+  return %s, %w : tensor<f32>, tensor<f32>
+}
