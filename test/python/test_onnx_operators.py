@@ -190,7 +190,7 @@ def test_norms_of_windows():
 
 
 def test_blocks_have_scales():
-    """The last block is shorter; along the first axis, too."""
+    """The last block is shorter, along either axis."""
     bytes_ = RANDOM.integers(-128, 128, (4, 7)).astype(numpy.int8)
     for axis, shape in ((1, (4, 3)), (0, (2, 7))):
         scale = RANDOM.uniform(0.5, 2, shape).astype(numpy.float32)

@@ -143,7 +143,7 @@ def _check_places(writer: Writer, places: str, size: int) -> str:
     if found is not None:
         _check_constants(writer, numpy_helper.to_array(found), size)
         return places
-    # Of the gather's places negative ones would count from the end again.
+    # The gather would count its negative places from the end again.
     ahead = writer.add("Where", writer.add("Less", places, writer.constant(0)), writer.constant(size), places)
     table = writer.add("Gather", writer.constant(numpy.arange(size)), ahead, axis=0)
     return writer.add("Where", writer.add("Equal", table, places), places, writer.constant(-1))

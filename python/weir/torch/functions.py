@@ -1,4 +1,4 @@
-"""What autograd does beside the operators of a graph: custom Functions, reentrant checkpoints and hooks.
+"""Custom Functions, reentrant checkpoints and hooks, which autograd runs beside the operators of a graph.
 
 Weir derives gradients from the operators alone. A custom backward or a hook would be lost without a word, so each
 leaves a mark in the traced graph, and a mark through which a gradient flows is refused.

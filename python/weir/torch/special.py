@@ -179,7 +179,7 @@ def _lgamma(x: torch.Tensor) -> torch.Tensor:
     far = (large - 0.5) * (torch.log(large) - 1) + (_HALF_LOG_TAU - 0.5)
     far = far + inverse * _polynomial(_STIRLING[: 4 if x.dtype == torch.float32 else 8], inverse * inverse)
     value = torch.where(is_large, far, near)
-    # log(pi / |sin(pi * x)|) - lgamma(1 - x); -inf is no integer's infinity but +inf, too.
+    # log(pi / |sin(pi * x)|) - lgamma(1 - x); lgamma(-inf) is +inf, as at every negative integer.
     turns = _turns(_choose(reflects & (y < float("inf")), x, 0.5, y))
     is_pole = turns == 0
     sine = torch.sin(math.pi * _choose(is_pole, 0.5, turns, y).abs())
