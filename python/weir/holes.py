@@ -121,9 +121,13 @@ def _reduce(operand: ir.Value, result: ir.Value, largest: int, dims: int, before
     start = ir.Operation.create("arith.constant", [kind], [], {"value": ir.DenseElementsAttr.get_splat(kind, limit)},
                                 loc=result.location, ip=here)
     rank = len(ir.RankedTensorType(operand.type).shape)
-    op = ir.Operation.create("linalg.reduce", [kind], [operand, start.result], {
-        "dimensions": ir.DenseI64ArrayAttr.get([d for d in range(rank) if dims >> d & 1])}, regions=1,
-        loc=result.location, ip=here)
+    kept = [ir.AffineDimExpr.get(d) for d in range(rank) if not dims >> d & 1]
+    maps = [ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, kept)]
+    kinds = ", ".join(f"#linalg.iterator_type<{'reduction' if dims >> d & 1 else 'parallel'}>" for d in range(rank))
+    op = ir.Operation.create("linalg.generic", [kind], [operand, start.result], {
+        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps]),
+        "iterator_types": ir.Attribute.parse(f"[{kinds}]"),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1, loc=result.location, ip=here)
     block = op.regions[0].blocks.append(kind.element_type, kind.element_type)
     inside = ir.InsertionPoint(block)
     made = ir.Operation.create("arith.maximumf" if largest else "arith.minimumf", [kind.element_type],

@@ -312,10 +312,11 @@ def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
     return result
 
 
-def get_table() -> dict[torch._ops.OpOverload, Callable]:
+def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
-    return get_decomposition_table() | special.TABLE | arithmetic.TABLE | ordering.TABLE | scattering.get_table() | {
+    tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | scattering.get_table(gradients)
+    return get_decomposition_table() | tables | {
         aten.scaled_dot_product_attention.default: _attend,
         aten.embedding.default: _embedding,
         aten.leaky_relu.default: _leaky_relu,

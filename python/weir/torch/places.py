@@ -2,6 +2,7 @@
 that replace the operator."""
 
 import linecache
+import operator
 import pathlib
 import re
 from collections.abc import Callable
@@ -22,6 +23,8 @@ def list_calls(program: torch.export.ExportedProgram) -> list[Node]:
 def refuse(what: str, nodes: list[Node]) -> None:
     places: dict[str, list[str]] = {}
     for node in nodes:
+        while node.target is operator.getitem:  # a part of what an operator gives
+            node = node.args[0]
         line = find_line(node)
         if line not in (known := places.setdefault(str(node.target), [])):
             known.append(line)

@@ -4,6 +4,7 @@ So each element has one writer, and updates of one element are combined in their
 last one does.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -15,7 +16,10 @@ aten = torch.ops.aten
 
 
 def _combine(own: torch.Tensor, hits: torch.Tensor, updates: torch.Tensor, reduce: str, include_self: bool):
-    """Returns elements [n, ..] of `own` after updates [m, ..], where `hits` [n, m, ..] says who writes."""
+    """Returns elements [n, ..] of `own` after updates [m, ..], where `hits` [n, m, ..] says who writes.
+
+    Ties of a limit give all of the gradient to one side, that of `own` or of the updates; see `_share`.
+    """
     updates = updates.to(own.dtype).unsqueeze(0)
     if reduce == "replace":
         number = torch.arange(1, hits.shape[1] + 1, device=own.device).reshape(-1, *[1] * (hits.dim() - 2))
@@ -49,25 +53,31 @@ def _combine(own: torch.Tensor, hits: torch.Tensor, updates: torch.Tensor, reduc
         made = chosen(limit).amax(1) if reduce == "amax" else chosen(limit).amin(1)
         pick = torch.maximum if reduce == "amax" else torch.minimum
         combined = pick(own, made) if include_self else made
-        if include_self and own.is_floating_point():
-            combined = _share(own, made, (hits & (updates == made.unsqueeze(1))).sum(1), combined)
     if include_self:
         return combined
     return torch.where(hits.any(1), combined, own)
 
 
-def _share(own: torch.Tensor, made: torch.Tensor, count: torch.Tensor, combined: torch.Tensor) -> torch.Tensor:
-    """Gives an element that equals the limit of `count` updates the same share of the gradient as each of them."""
-    share = 1 / (count + 1).to(own.dtype)
-    value, limit = stop_gradient(own), stop_gradient(made)
-    tied = (own == made) & (own.abs() < float("inf"))
-    return torch.where(tied, value + (own - value) * share + (made - limit) * (1 - share), combined)
+def _share(own: torch.Tensor, index: torch.Tensor, hits: torch.Tensor, source: torch.Tensor, reduce: str) -> torch.Tensor:
+    """Returns the limits of elements and their updates, where an element that equals the limit of its updates has the
+    same share of the gradient as each update that does."""
+    limits = _combine(own, hits, source, reduce, False)
+    combined = (torch.maximum if reduce == "amax" else torch.minimum)(own, limits)
+    tied = (source == limits.detach().gather(0, index.clamp(min=0))).to(own.dtype)
+    count = torch.where(hits, tied.unsqueeze(0), torch.zeros((), dtype=own.dtype)).sum(1)
+    share = 1 / (count + 1)
+    value, limit = stop_gradient(own), stop_gradient(limits)
+    is_tie = (count > 0) & (own == limits) & (own.abs() < float("inf"))
+    shared = value + (own - value) * share + (limits - limit) * (1 - share)
+    # Elements without updates are their own limits.
+    return torch.where(is_tie, shared, torch.where(hits.any(1), combined, own))
 
 
 def _scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str,
-             include_self: bool = True) -> torch.Tensor:
+             include_self: bool = True, shares: bool = False) -> torch.Tensor:
+    """`shares`: whether ties of limits share their gradient, which takes a second pass over the updates."""
     if own.dim() == 0:
-        made = _scatter(own.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self)
+        made = _scatter(own.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self, shares)
         return made.reshape(())
     dim %= own.dim()
     if index.numel() == 0:
@@ -81,7 +91,10 @@ def _scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Ten
         source = torch.constant_pad_nd(source, pads, 0)
     own, index, source = (part.movedim(dim, 0) for part in (own, index, source))
     place = torch.arange(own.shape[0], device=own.device).reshape(-1, 1, *[1] * (own.dim() - 1))
-    return _combine(own, index.unsqueeze(0) == place, source, reduce, include_self).movedim(0, dim)
+    hits = index.unsqueeze(0) == place
+    if shares and include_self and reduce in ("amax", "amin") and own.is_floating_point():
+        return _share(own, index, hits, source.to(own.dtype), reduce).movedim(0, dim)
+    return _combine(own, hits, source, reduce, include_self).movedim(0, dim)
 
 
 def scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
@@ -105,8 +118,8 @@ def scatter_combine_value(own: torch.Tensor, dim: int, index: torch.Tensor, valu
 
 
 def scatter_reduce(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str, *,
-                   include_self: bool = True) -> torch.Tensor:
-    return _scatter(own, dim, index, source, reduce, include_self)
+                   include_self: bool = True, shares: bool = True) -> torch.Tensor:
+    return _scatter(own, dim, index, source, reduce, include_self, shares)
 
 
 def _put(own: torch.Tensor, place: torch.Tensor, updates: torch.Tensor, reduce: str) -> torch.Tensor:
@@ -194,14 +207,14 @@ def _grouped_mm_of_torch(x: torch.Tensor, weight: torch.Tensor, offs: torch.Tens
     return made if out_dtype is None else made.to(out_dtype)
 
 
-def get_table() -> dict[torch._ops.OpOverload, Callable]:
+def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
     table = {
         aten.scatter.src: scatter,
         aten.scatter.value: scatter_value,
         aten.scatter.reduce: scatter_combine,
         aten.scatter.value_reduce: scatter_combine_value,
         aten.scatter_add.default: scatter_add,
-        aten.scatter_reduce.two: scatter_reduce,
+        aten.scatter_reduce.two: functools.partial(scatter_reduce, shares=gradients),
         aten.index_put.default: index_put,
         aten._unsafe_index_put.default: index_put,
         aten.index_add.default: index_add,

@@ -123,7 +123,7 @@ class Tracing:
         mark_stops(program, trained)
 
         def finish() -> tuple[set[str], Any]:
-            prepared = prepare(program, self._replicas)
+            prepared = prepare(program, self._replicas, self._gradients)
             found = rebound | self._find_written(prepared, constant)
             return found, write(prepared) if written or not found & self._buffers.keys() else None
 
@@ -167,12 +167,12 @@ class Tracing:
         return named
 
 
-def prepare(program: torch.export.ExportedProgram, replicas: int = 1) -> torch.export.ExportedProgram:
+def prepare(program: torch.export.ExportedProgram, replicas: int = 1, gradients: bool = True) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated, complex numbers as
     pairs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table() | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
+        program = program.run_decompositions(get_table(gradients) | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
                                              Collectives(find_axis(replicas)).get_table())
     widen_bytes(program)
     left = split_complex(program)
