@@ -8,25 +8,45 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace weir::norm;
 using weir::autodiff::Number;
 
-/// Computes `rsqrt(sum / N + eps)` by row.
-static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps) {
-  Value count = rows.getCount(), epsilon = rows.constant(eps);
+/// Returns the power of two s by which elements are multiplied before they are squared, at most 1.
+/// The square of an element that f32 holds need not be one: that of 1e19 is infinite, while the
+/// norm is not. So s is as small as eps lets it be: a square so small that s^2 times it is
+/// denormal, which some devices take for 0, changes no bit of `mean + eps`. All other bits are
+/// those without s, since a product by a power of two is exact.
+static double getScaleOfSquares(RowBuilder &rows, double eps) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(rows.getType()).getFloatSemantics();
+  if (!(eps > 0))
+    return 1;
+  int exponent = APFloat::semanticsMinExponent(semantics) +
+                 int(APFloat::semanticsPrecision(semantics)) + 1 - std::ilogb(eps);
+  return std::ldexp(1, std::min(exponent / 2, 0));
+}
+
+/// Computes `rsqrt(sum / N + eps)` by row, from the sum of `scale^2` times the squares.
+static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps, double scale) {
+  Value count = rows.getCount(), epsilon = rows.constant(eps * scale * scale);
+  Value factor = rows.constant(scale);
   return rows.rows({{sum, Extent::Rows}}, rows.getType(),
                    [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
                      Value mean = arith::DivFOp::create(b, loc, in[0], count);
                      Value shifted = arith::AddFOp::create(b, loc, mean, epsilon);
-                     return math::RsqrtOp::create(b, loc, shifted);
+                     Value rstd = math::RsqrtOp::create(b, loc, shifted);
+                     return arith::MulFOp::create(b, loc, rstd, factor);
                    });
 }
 
-/// Computes the sum of `(x - mean)^2` of each row of x.
-static Value getSquares(RowBuilder &rows, Location loc, Input x, Input mean) {
+/// Computes the sum of `(scale * (x - mean))^2` of each row of x.
+static Value getSquares(RowBuilder &rows, Location loc, Input x, Input mean, double scale) {
+  Value factor = rows.constant(scale);
   return rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
+    centered = arith::MulFOp::create(b, loc, centered, factor);
     return arith::MulFOp::create(b, loc, centered, centered);
   });
 }
@@ -38,7 +58,9 @@ static Input getMean(RowBuilder &rows, Input x) {
 /// Computes the mean and `rsqrt(variance + eps)` of each row of x, in two passes.
 static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, Input x, double eps) {
   Input mean = getMean(rows, x);
-  return {mean, {getRstd(rows, loc, getSquares(rows, loc, x, mean), eps), Extent::Rows}};
+  double scale = getScaleOfSquares(rows, eps);
+  Value squares = getSquares(rows, loc, x, mean, scale);
+  return {mean, {getRstd(rows, loc, squares, eps, scale), Extent::Rows}};
 }
 
 /// Computes `sum * rstd` by row: the sum of terms each of which has the factor rstd. A sum that
@@ -85,9 +107,15 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, BatchNormOp op) {
   auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
   Input x = {op.getX(), Extent::Full};
   Input mean = getMean(rows, x);
-  Value squares = getSquares(rows, loc, x, mean);
-  Input rstd = {getRstd(rows, loc, squares, op.getEps().convertToDouble()), Extent::Rows};
-  return {normalise(rows, op, mean, rstd, Extent::Rows), mean.tensor, rows.mean(squares).tensor};
+  double eps = op.getEps().convertToDouble(), scale = getScaleOfSquares(rows, eps);
+  Value squares = getSquares(rows, loc, x, mean, scale);
+  Input rstd = {getRstd(rows, loc, squares, eps, scale), Extent::Rows};
+  Value unscaled = rows.constant(1 / (scale * scale));
+  Value variance = rows.rows({rows.mean(squares)}, rows.getType(),
+                             [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                               return arith::MulFOp::create(b, loc, in[0], unscaled);
+                             });
+  return {normalise(rows, op, mean, rstd, Extent::Rows), mean.tensor, variance};
 }
 
 Value weir::norm::decomposeOp(OpBuilder &builder, BatchNormInferenceOp op) {
@@ -195,11 +223,14 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, LayerNormVjpOp op
 
 /// `rsqrt(mean(x^2) + eps)` of each row.
 static Input getInverseRms(RowBuilder &rows, Location loc, Input x, double eps) {
+  double scale = getScaleOfSquares(rows, eps);
+  Value factor = rows.constant(scale);
   Value squares = rows.sum({x}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     Value wide = widen(b, loc, in[0], rows.getType());
+    wide = arith::MulFOp::create(b, loc, wide, factor);
     return arith::MulFOp::create(b, loc, wide, wide);
   });
-  return {getRstd(rows, loc, squares, eps), Extent::Rows};
+  return {getRstd(rows, loc, squares, eps, scale), Extent::Rows};
 }
 
 Value weir::norm::decomposeOp(OpBuilder &builder, RmsNormOp op) {

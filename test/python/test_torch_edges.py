@@ -273,3 +273,28 @@ def test_reentrant_checkpoints_train():
         step(x)
         module(x).square().sum().backward()
         torch.testing.assert_close(step.state_dict()["w"], (module.w - 0.1 * module.w.grad).detach())
+
+
+def test_norms_and_deviations_of_large_numbers():
+    """Squares leave the range of f32, the results don't."""
+    functions = {
+        "layer": lambda x, w: functional.layer_norm(x, (37,), w),
+        "rms": lambda x, w: functional.rms_norm(x, (37,), w, 1e-6),
+        "group": lambda x, w: functional.group_norm(x.reshape(5, 37, 1), 1, w),
+        "batch": lambda x, w: functional.batch_norm(x, None, None, w, training=True),
+        "std": lambda x, w: torch.std(x, -1, keepdim=True) * w,
+        "std_mean": lambda x, w: torch.std_mean(x)[0] * w,
+    }
+    generator = torch.Generator().manual_seed(1)
+    x, w = torch.randn(5, 37, generator=generator), torch.randn(37, generator=generator)
+    compiled = weir.compile(Many(functions), example=(x, w), device="cpu")
+    for scale in (1e-30, 1e-3, 1.0, 1e19, 1e25, 1e30):
+        for name, made in compiled(x * scale, w).items():
+            expected = functions[name]((x * scale).double(), w.double())
+            torch.testing.assert_close(torch.as_tensor(made).double(), expected, rtol=1e-5, atol=1e-6 * float(expected.abs().max()),
+                                       msg=lambda text: f"{name} of {scale}: {text}")
+    for scale in (1e19, 1e25):
+        check_gradients({"layer": lambda v, w: functional.layer_norm(v * scale, (37,), w),
+                         "rms": lambda v, w: functional.rms_norm(v * scale, (37,), w, 1e-6),
+                         "batch": lambda v, w: functional.batch_norm(v * scale, None, None, w, training=True) / 1000,
+                         "std": lambda v, w: torch.std(v * scale, -1) / scale}, x[:4], w)

@@ -233,9 +233,13 @@ def _embedding_bag(
 def _std(
     x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> torch.Tensor:
-    """The root of the variance. Where it is 0 its gradient is 0, as in PyTorch."""
-    variance = torch.var(x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
-    return torch.where(variance > 0, torch.sqrt(variance), variance)
+    """The root of the variance. Where it is 0 its gradient is 0, as in PyTorch.
+
+    The variance of f32 is rounded after the root: 1e30 and 1e-30 are in its range, their squares are not.
+    """
+    wide = x.double() if x.dtype == torch.float32 else x
+    variance = torch.var(wide, dim, correction=1 if correction is None else correction, keepdim=keepdim)
+    return torch.where(variance > 0, torch.sqrt(variance), variance).to(x.dtype)
 
 
 def _std_mean(

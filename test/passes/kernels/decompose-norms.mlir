@@ -14,12 +14,14 @@
 // CHECK:           arith.divf
 // CHECK:         [[SQUARES:%.*]] = linalg.generic {indexing_maps = [[[FULL]], [[ROWS]], [[ROWS]]]{{.*}} ins([[X]], [[MEAN]]
 // CHECK:           [[C:%.*]] = arith.subf
-// CHECK-NEXT:      [[S:%.*]] = arith.mulf [[C]], [[C]]
+// CHECK-NEXT:      [[D:%.*]] = arith.mulf [[C]], %cst{{.*}} : f32
+// CHECK-NEXT:      [[S:%.*]] = arith.mulf [[D]], [[D]]
 // CHECK-NEXT:      arith.addf %out, [[S]]
 // CHECK:         [[RSTD:%.*]] = linalg.generic {{.*}} ins([[SQUARES]] : tensor<2xf32>)
 // CHECK:           arith.divf
 // CHECK-NEXT:      arith.addf
-// CHECK-NEXT:      math.rsqrt
+// CHECK-NEXT:      [[R:%.*]] = math.rsqrt
+// CHECK-NEXT:      arith.mulf [[R]], %cst{{.*}} : f32
 // CHECK:         linalg.generic {indexing_maps = [[[FULL]], [[ROWS]], [[ROWS]], [[COLUMNS]], [[COLUMNS]], [[FULL]]]{{.*}} ins([[X]], [[MEAN]], [[RSTD]], [[G]], [[B]]
 // CHECK:           arith.subf
 // CHECK-NEXT:      arith.mulf
@@ -35,6 +37,8 @@ func.func @layer_norm_takes_two_passes(%x: tensor<2x3x4xf32>, %g: tensor<3x4xf32
 // CHECK-LABEL: func @rms_norm_scales_then_casts
 // CHECK:         arith.extf %in : bf16 to f32
 // CHECK:         math.rsqrt {{.*}} : f32
+// CHECK-NEXT:    arith.mulf {{.*}} : f32
+// CHECK-NEXT:    linalg.yield
 // CHECK:         arith.mulf {{.*}} : f32
 // CHECK:         arith.mulf {{.*}} : f32
 // CHECK-NEXT:    arith.truncf {{.*}} : f32 to bf16
@@ -46,6 +50,8 @@ func.func @rms_norm_scales_then_casts(%x: tensor<2x4xbf16>, %g: tensor<4xbf16>) 
 
 // CHECK-LABEL: func @rms_norm_casts_then_scales
 // CHECK:         math.rsqrt {{.*}} : f32
+// CHECK-NEXT:    arith.mulf {{.*}} : f32
+// CHECK-NEXT:    linalg.yield
 // CHECK:         arith.mulf {{.*}} : f32
 // CHECK-NEXT:    arith.truncf {{.*}} : f32 to bf16
 // CHECK-NEXT:    arith.mulf {{.*}} : bf16
@@ -69,6 +75,25 @@ func.func @log_softmax_of_a_middle_axis(%x: tensor<2x3x4xf64>) -> tensor<2x3x4xf
 func.func @cross_entropy_gathers_nothing(%x: tensor<2x3xf32>, %t: tensor<2xi64>) -> tensor<f32> {
   %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x3xf32>, tensor<2xi64> -> tensor<f32>
   return %y : tensor<f32>
+}
+
+// Squares are scaled by as much as eps allows: 2^-42 for 1e-5, 2^-30 for 1e-12. Nothing hides the
+// loss of small squares if eps is 0.
+// CHECK-LABEL: func @squares_are_scaled_as_eps_allows
+// CHECK:         arith.constant 2.27373675E-13 : f32
+// CHECK:         arith.constant 9.31322574E-10 : f32
+// CHECK-LABEL: func @squares_stay_if_eps_is_0
+// CHECK:         [[ONE:%.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:           [[C:%.*]] = arith.subf
+// CHECK-NEXT:      arith.mulf [[C]], [[ONE]]
+func.func @squares_are_scaled_as_eps_allows(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3xf32>
+  %z = norm.layer_norm %y {axes = 1 : i64, eps = 1.0e-12 : f64} : tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}
+func.func @squares_stay_if_eps_is_0(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = 0.0 : f64} : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
 }
 
 // Statistics, two more sums by row, dx, and the weights' sums over the rows: all
