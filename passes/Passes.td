@@ -49,7 +49,7 @@ def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
     #map1 = affine_map<(d0) -> ()>
     func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>)
         -> (tensor<5xf32>, tensor<i32> {weir.name = "weir.status"})
-        attributes {weir.checks = ["<stdin>:8 reads at an index that is not in [0, 11)"]} {
+        attributes {weir.checks = ["<stdin>:8 uses an index that is not in [0, 11)"]} {
       %0 = tensor.empty() : tensor<5xf32>
       %cst = arith.constant dense<0> : tensor<5xi32>
       %c0_i32 = arith.constant 0 : i32

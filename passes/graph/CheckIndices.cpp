@@ -321,10 +321,10 @@ void CheckIndices::check(tensor::ExtractOp op) {
   for (unsigned dim : dims)
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(type.getDimSize(dim));
   std::string source = printSource(op.getLoc());
-  sentences.push_back((source.empty() ? "a gather" : source) + " reads " +
+  sentences.push_back((source.empty() ? "an operator" : source) + " uses " +
                       (dims.size() == 1
-                           ? "at an index that is not in [0, " + sizes + ")"
-                           : "at indices of which one is not below its size, " + sizes));
+                           ? "an index that is not in [0, " + sizes + ")"
+                           : "indices of which one is not below its size, " + sizes));
 }
 
 void CheckIndices::runOnOperation() {

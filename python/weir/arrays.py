@@ -145,8 +145,8 @@ class Status:
     def check(self) -> None:
         """Raises Error if an index was out of range; waits for the run."""
         if number := self._array.item():
-            what = self._checks[number - 1] if number <= len(self._checks) else "a gather reads out of range"
-            raise Error(f"{self._entry}: {what}; the nearest element was read")
+            what = self._checks[number - 1] if number <= len(self._checks) else "an operator uses an index that is out of range"
+            raise Error(f"{self._entry}: {what}; reads took the nearest element, writes were dropped")
 
 
 class Statuses:

@@ -631,7 +631,7 @@ def test_indices_out_of_range_are_told(tmp_path):
     torch.manual_seed(10)
     bad = tokens()[0].clone()
     bad[2, 1] = 9
-    message = r"main: embed \(test_programs.py:\d+\) reads at an index that is not in \[0, 9\)"
+    message = r"main: embed \(test_programs.py:\d+\) uses an index that is not in \[0, 9\)"
     module = Recurrent().eval()
     with weir.compile(module, example=(bad,)) as predict:
         with pytest.raises(weir.Error, match=message):

@@ -327,3 +327,24 @@ def test_a_pool_of_three_dimensions_gives_its_gradient_to_the_first_of_equal_ele
     module, expected = Pools(), Pools()
     expected.load_state_dict(module.state_dict())
     check_gradients(run_weir, module, expected, (torch.randn(1, 2, 3, 3, 3),))
+
+
+def write_at_places(x, index, rows, source):
+    return (x.scatter_add(0, index, source), x.index_add(0, rows, source), x.index_put((rows, rows - 1), source[:, 0]),
+            x.index_fill(0, rows - 5, 2.0), x.scatter_reduce(1, index.T % 4, source.T, "amax"))
+
+
+def test_writes_out_of_range_are_told():
+    torch.manual_seed(2)
+    x, source = torch.randn(5, 4), torch.randn(6, 4)
+    index, rows = torch.randint(0, 5, (6, 4)), torch.tensor([0, 4, 1, 2, 2, 3])
+    with weir.compile(write_at_places, example=(x, index, rows, source), device="cpu") as program:
+        given = (x, index, rows, source)
+        for mine, theirs in zip(program(*given), write_at_places(*given), strict=True):
+            torch.testing.assert_close(mine, theirs)
+        for place, value in ((index, 5), (index, -1), (rows, 5)):
+            given = [part.clone() for part in (x, index, rows, source)]
+            given[1 if place is index else 2][3] = value
+            what = "scatter_add" if place is index else "index_add|index_put"
+            with pytest.raises(weir.Error, match=rf"({what}) \(test_torch_places.py:\d+\) uses an index that is not in \[0, [45]\)"):
+                program(*given)

@@ -116,7 +116,7 @@ provokes("... is a tensor on ...; move it to host memory by .cpu()")(
 provokes(FLAGGED)(lambda: weir.compile(lambda x, scale: x * scale, example=(X, 2.0))(X, 3.0))
 provokes("got an unexpected keyword argument 'momentum'")(
     lambda: compile_step(nn.Linear(8, 2), optimizer=weir.SGD())(X, momentum=0.9))
-provokes("... reads at an index that is not in ...; the nearest element was read")(
+provokes("... uses an index that is not in ...; reads took the nearest element, writes were dropped")(
     lambda: compile_function(nn.Embedding(5, 3), torch.tensor([0]))(torch.tensor([5])))
 provokes("no Vulkan device found: ...")(lambda: run_weir("devices", "--api=vulkan", VK_DRIVER_FILES="/nowhere"))
 provokes("cannot read artifact ...: it is cut short: ...")(lambda: run_weir("inspect", write_cut_artifact()))

@@ -112,8 +112,8 @@ void Steps::checkStatus(int64_t step, const Tensor &result) {
   outOfRange = count > 1 ? "step " + std::to_string(step + 1) + ": " : "";
   outOfRange += number > 0 && size_t(number) <= statusTexts.size()
                     ? statusTexts[size_t(number) - 1]
-                    : "a gather reads at an index that is out of range";
-  outOfRange += "; the nearest element was read";
+                    : "an operator uses an index that is out of range";
+  outOfRange += "; reads took the nearest element, writes were dropped";
 }
 
 std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import fx, nn
 
 from weir.graphs import ExportError
 from weir.torch.trees import map_leaves
@@ -57,12 +57,19 @@ def get_module(module: nn.Module | Callable) -> nn.Module:
     return module if isinstance(module, nn.Module) else _Function(module)
 
 
+def keep_lines(function: Callable) -> None:
+    """Makes PyTorch keep the lines of a function that is traced. Without it, it keeps those of functions named forward."""
+    if anchor := getattr(fx.proxy, "_register_stack_trace_anchor", None):
+        anchor(function)
+
+
 class _Function(nn.Module):
     """A function as a module without parameters."""
 
     def __init__(self, function: Callable):
         super().__init__()
         self.forward = function  # whose signature names the inputs
+        keep_lines(function)
 
 
 class Held:

@@ -124,7 +124,7 @@ class _Locating(ContextCache):
             location = ir.Location.file(pathlib.Path(place[0]).name, place[1], 0, self._c)
         modules = list((node.meta.get("nn_module_stack") or {}).values())
         name = modules[-1][0].removeprefix(CALLED).removeprefix(".") if modules else ""
-        name = name or getattr(node.target, "_opname", "")
+        name = name or getattr(node.meta.get("original_aten") or node.target, "_opname", "")
         return ir.Location.name(name, location, self._c) if name else location
 
 

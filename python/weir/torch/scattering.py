@@ -73,6 +73,23 @@ def _share(own: torch.Tensor, index: torch.Tensor, hits: torch.Tensor, source: t
     return torch.where(is_tie, shared, torch.where(hits.any(1), combined, own))
 
 
+def wrap(index: torch.Tensor, size: int) -> torch.Tensor:
+    """Returns indices that count from the end as ones that count from the start."""
+    return torch.where(index < 0, index + size, index)
+
+
+def _check(index: torch.Tensor, size: int) -> torch.Tensor:
+    """Returns `index` with -1 for what is not in [0, size), by a gather from all places: `--check-indices` reports what
+    gathers read outside."""
+    if size == 0 or index.numel() == 0:
+        return index
+    index = index.to(torch.int64)
+    # A gather would count negative places from the end.
+    ahead = torch.where(index < 0, torch.full((), size, dtype=torch.int64), index)
+    found = torch.arange(size, device=index.device)[ahead]
+    return torch.where(found == index, index, torch.full((), -1, dtype=torch.int64))
+
+
 def _scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str,
              include_self: bool = True, shares: bool = False) -> torch.Tensor:
     """`shares`: whether ties of limits share their gradient, which takes a second pass over the updates."""
@@ -83,6 +100,7 @@ def _scatter(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Ten
     if index.numel() == 0:
         return own.clone()
     source = source[tuple(slice(size) for size in index.shape)] if source.dim() else source.expand(index.shape)
+    index = _check(index, own.shape[dim])
     # Rows that the index lacks are written by nobody.
     pads = [amount for d in reversed(range(own.dim()))
             for amount in (0, 0 if d == dim else own.shape[d] - index.shape[d])]
@@ -145,9 +163,13 @@ def index_put(own: torch.Tensor, indices: Sequence[torch.Tensor | None], values:
     if any(index.dtype in (torch.bool, torch.uint8) for index in given):
         raise ExportError("an index_put by masks and indices has a form only for a single mask; use torch.where")
     place = torch.zeros_like(given[0])
+    outside = torch.zeros_like(place, dtype=torch.bool)
     for d, index in zip(dims, given):
         size = own.shape[d]
-        place = place * size + torch.where(index < 0, index + size, index)
+        checked = _check(wrap(index, size), size)
+        outside = outside | (checked < 0)
+        place = place * size + checked
+    place = torch.where(outside, torch.full((), -1, dtype=torch.int64), place)
     others = [d for d in range(own.dim()) if d not in dims]
     rest = [own.shape[d] for d in others]
     # Neighbouring indexed dimensions stay where they are, others come first.
@@ -165,9 +187,10 @@ def index_put(own: torch.Tensor, indices: Sequence[torch.Tensor | None], values:
 
 
 def _along(dim: int, own: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str) -> torch.Tensor:
+    place = _check(index.reshape(-1), own.shape[dim] if own.dim() else 1)
     if own.dim() == 0:
-        return _put(own.reshape(1), index.reshape(-1), source.reshape(-1), reduce).reshape(())
-    return _put(own.movedim(dim, 0), index.reshape(-1), source.movedim(dim, 0), reduce).movedim(0, dim)
+        return _put(own.reshape(1), place, source.reshape(-1), reduce).reshape(())
+    return _put(own.movedim(dim, 0), place, source.movedim(dim, 0), reduce).movedim(0, dim)
 
 
 def index_add(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1):
@@ -181,6 +204,7 @@ def index_copy(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.T
 def index_fill(own: torch.Tensor, dim: int, index: torch.Tensor, value: float) -> torch.Tensor:
     shape = list(own.shape)
     if shape:
+        index = wrap(index, shape[dim])
         shape[dim] = index.numel()
     return _along(dim, own, index, torch.full(shape, value, dtype=own.dtype), "replace")
 

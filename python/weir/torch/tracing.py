@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from weir.apart import EndedError, call_apart
 from weir.graphs import ExportError, Result
-from weir.torch.calls import Held, bind, get_module, map_bound
+from weir.torch.calls import Held, bind, get_module, keep_lines, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.complexes import get_composites, refuse_complex, split_complex
 from weir.torch.decompositions import get_table
@@ -33,6 +33,7 @@ class Tracing:
                  replicas: int = 1, gradients: bool = True):
         self._module = get_module(module)
         self._loss, self.targets, self._replicas, self._gradients = loss, targets, replicas, gradients
+        keep_lines(loss)
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
         map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))

@@ -3,7 +3,7 @@
 // Rows of a table: the check walks the places of the indices, not the row's elements.
 // CHECK-LABEL: func @embedding
 // CHECK-SAME:    -> (tensor<2x3x4xf32>, tensor<i32> {weir.name = "weir.status"})
-// CHECK-SAME:    attributes {weir.checks = ["{{.*}}check-indices.mlir:{{[0-9]+}} reads at an index that is not in [0, 11)"]}
+// CHECK-SAME:    attributes {weir.checks = ["{{.*}}check-indices.mlir:{{[0-9]+}} uses an index that is not in [0, 11)"]}
 // CHECK:         %[[STATUS:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "reduction"]} ins(%arg1, %{{.*}} : tensor<2x3xi64>, tensor<2x3xi32>)
 // CHECK-DAG:       arith.cmpi slt, %[[I:.*]], %{{.*}} : i64
 // CHECK-DAG:       arith.cmpi sge, %[[I]], %{{.*}} : i64
