@@ -111,6 +111,53 @@ def test_graphs_without_f64(weir):
     assert agrees is None and "bitcast" in detail
 
 
+# The root is of a number below 0, unless b is between 0 and 1: AdamW's correction.
+CORRECTED = """func.func @f(%x: tensor<5xf32> {{weir.name = "x"}}, %y: tensor<5xf32> {{weir.name = "y"}}, %b: tensor<f32> {{weir.name = "b"}})
+    -> (tensor<5xf32> {{weir.name = "a"}}) {{
+  %e = tensor.empty() : tensor<5xf32>
+  %a = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>,
+      affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x, %y, %b : tensor<5xf32>, tensor<5xf32>, tensor<f32>) outs(%e : tensor<5xf32>) {{
+  ^bb0(%v: f32, %w: f32, %d: f32, %o: f32):
+    %one = arith.constant {one} : f32
+    %square = arith.mulf %d, %d : f32
+    %rest = arith.subf %one, %square : f32
+    %r = math.sqrt %rest : f32
+    %difference = arith.subf %v, %w : f32
+    %s = arith.mulf %r, %difference : f32
+    linalg.yield %s : f32
+  }} -> tensor<5xf32>
+  return %a : tensor<5xf32>
+}}
+"""
+
+
+def test_arguments_with_finite_results(weir):
+    """Exchanged operands are found also where only the third run has finite results, as with seed 15."""
+    artifact, changed = weir.compile_text(CORRECTED.format(one="1.0"), "a", "--target=vulkan"), weir.folder / "b.weir"
+    plan = get_plan(artifact)
+    exchange_operands(plan)
+    edit_plan(changed, artifact, plan)
+    for seed, runs in ((1, 2), (15, 3)):
+        status, answers = compare(artifact, f"--seed={seed}")
+        agrees, detail = answers["vulkan"]
+        assert status == 0 and agrees and f"in {runs} runs" in detail
+        assert compare(changed, f"--seed={seed}")[1]["vulkan"][0] is False
+
+
+def test_results_without_numbers_are_not_compared(weir):
+    status, answers = compare(weir.compile_text(CORRECTED.format(one="-1.0"), "a", "--target=vulkan"))
+    assert status == 0
+    agrees, detail = answers["vulkan"]
+    assert agrees is None and "not compared" in detail and "'a'" in detail
+
+
+def test_empty_results_are_compared(weir):
+    text = CORRECTED.format(one="1.0").replace("5xf32", "0xf32")
+    status, answers = compare(weir.compile_text(text, "a", "--target=cpu:native"))
+    assert status == 0 and all(agrees for agrees, _ in answers.values()), answers
+
+
 def test_compile_compares(weir):
     (weir.folder / "a.mlir").write_text(TWO)
     for when in ("auto", "always", "never"):

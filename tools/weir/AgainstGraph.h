@@ -13,7 +13,7 @@ namespace weir::tool {
 /// Says whether the code of an entry for a target computes the entry's graph.
 struct GraphAnswer {
   std::string entry, target;
-  std::optional<bool> agrees; ///< nothing if the code could not be run
+  std::optional<bool> agrees; ///< nothing if the code could not be run, or a result compared
   std::string detail;         ///< the largest error, the counterexample, or why there is no answer
 };
 
@@ -22,9 +22,11 @@ struct GraphAnswer {
 /// count as disagreement; code for processors runs on this one, if it can.
 ///
 /// Each argument has values of its own, so that two that are exchanged give other results: first
-/// floats around 0, then, as roots and logarithms have no values there, their magnitudes. Integers
-/// are 0 or 1, which are indices of nearly everything. An answer is no if a result deviates in each
-/// run that tells anything: rounding may turn a comparison around in one.
+/// floats around 0, then, as roots and logarithms have no values there, their magnitudes. If a result
+/// has no finite number yet, such as the root of 1 - beta^t in a step of AdamW, floats between 0 and
+/// 1 follow. Integers are 0 or 1, which are indices of nearly everything. An answer is no if a
+/// result deviates in each run that tells anything: rounding may turn a comparison around in one.
+/// There is none if no run tells anything of some result.
 /// Errors: `Error` when the artifact holds no graph.
 std::vector<GraphAnswer> compareWithGraph(const Artifact &artifact, const std::string &path,
                                           uint64_t seed,
