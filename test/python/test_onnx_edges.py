@@ -216,3 +216,21 @@ def test_scatters_outside_are_reported(index):
             prepared.run([x, v, numpy.array([0, index])])
         with pytest.raises(weir.onnx.ExportError, match="node Scatter.*writes at an index that is not in"):
             weir.onnx.export(make(kind), constants={"i": numpy.array([index, 0])})
+
+
+def test_sizes_that_keep_the_aspect_ratio():
+    from onnx.reference import ReferenceEvaluator
+
+    x = numpy.random.default_rng(0).standard_normal((1, 2, 7, 5)).astype(numpy.float32)
+    nodes, sizes = [], []
+    for mode in ("nearest", "linear", "cubic"):
+        for policy, bounds in (("not_larger", (4, 9)), ("not_smaller", (3, 2)), ("not_smaller", (10, 11))):
+            place = len(nodes)
+            sizes.append(onnx.numpy_helper.from_array(numpy.array(bounds), f"sizes{place}"))
+            nodes.append(helper.make_node("Resize", ["x", "", "", f"sizes{place}"], [f"y{place}"], mode=mode, axes=[2, 3],
+                                          keep_aspect_ratio_policy=policy))
+    results = [helper.make_tensor_value_info(f"y{place}", onnx.TensorProto.FLOAT, None) for place in range(len(nodes))]
+    graph = helper.make_graph(nodes, "resizes", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)], results, sizes)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    for right, found in zip(ReferenceEvaluator(model).run(None, {"x": x}), weir.onnx.run_model(model, {"x": x}), strict=True):
+        numpy.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)

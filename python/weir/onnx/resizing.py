@@ -3,6 +3,8 @@
 The places and weights are those by which ONNX's reference resizes the rows of an identity.
 """
 
+from fractions import Fraction
+
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -10,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from weir.onnx.references import run_node
 from weir.onnx.writing import Writer
 
+MAX_RESIZED = 1 << 20  # elements that the reference resizes one by one
 MAX_TAPS = 16  # elements that an element of the result is made of, along an axis
 
 
@@ -21,17 +24,16 @@ def resize(writer: Writer) -> bool:
     is_float = kind in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
     if target is None or not (is_float or is_nearest):
         return False
-    if writer.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
-        return False
     given = _find_sizes(writer, len(sizes))
     if given is None:
         return False
+    shared = _find_shared_ratio(writer, sizes, given)
     narrow = kind in (TensorProto.FLOAT16, TensorProto.BFLOAT16) and not is_nearest
     value = writer.add("Cast", x, to=TensorProto.FLOAT) if narrow else x
     dtype = numpy.float32 if narrow or kind == TensorProto.FLOAT else numpy.float64
     inside = numpy.ones(target, bool)
     for axis, (name, numbers, roi) in given.items():
-        rows = _resize_identity(writer, sizes[axis], target[axis], name, numbers, roi)
+        rows = _resize_identity(writer, sizes[axis], target[axis], name, numbers, roi, shared)
         if rows is None:
             return False
         outside = numpy.isnan(rows).any(1)
@@ -68,11 +70,23 @@ def _find_sizes(writer: Writer, rank: int) -> dict[int, tuple[str, float, tuple[
             for i, axis in enumerate(axes)}
 
 
+def _find_shared_ratio(writer: Writer, sizes: tuple, given: dict) -> Fraction | None:
+    """Returns the ratio of all axes, if the sizes are bounds that keep the aspect ratio, or None."""
+    policy = writer.attribute("keep_aspect_ratio_policy", b"stretch")
+    ratios = [Fraction(int(number), sizes[axis]) for axis, (name, number, _) in given.items() if name == "sizes"]
+    if policy == b"stretch" or not ratios:
+        return None
+    return min(ratios) if policy == b"not_larger" else max(ratios)
+
+
 def _resize_identity(
-    writer: Writer, size: int, target: int, name: str, number: float, roi: tuple[float, float]
+    writer: Writer, size: int, target: int, name: str, number: float, roi: tuple[float, float], shared: Fraction | None
 ) -> numpy.ndarray | None:
-    """Returns the weights of each element of the result. Those of elements outside of the region are NaN."""
-    replaced = ("axes", "extrapolation_value", "keep_aspect_ratio_policy")
+    """Returns the weights of each element of the result. Those of elements outside of the region are NaN.
+
+    A ratio that all axes share is that of a second axis, along which everything is equal.
+    """
+    replaced = ("axes", "extrapolation_value") if shared else ("axes", "extrapolation_value", "keep_aspect_ratio_policy")
     kept = [one for one in writer.node.attribute if one.name not in replaced]
     node = onnx.NodeProto(op_type="Resize", input=["x", "roi", "scales" if name == "scales" else "",
                                                    *(["sizes"] if name == "sizes" else [])], output=["y"])
@@ -81,8 +95,17 @@ def _resize_identity(
     inputs = {"x": numpy.eye(size, dtype=numpy.float64), "roi": numpy.array([0, roi[0], 1, roi[1]], numpy.float32)}
     inputs[name] = (numpy.array([1, number], numpy.float32) if name == "scales"
                     else numpy.array([size, number], numpy.int64))
+    if shared:
+        if size * target * shared.numerator > MAX_RESIZED:
+            return None
+        kept = shared.denominator
+        node.attribute.append(helper.make_attribute("axes", [1, 2]))
+        inputs["x"] = numpy.repeat(inputs["x"][:, None], kept, 1)
+        inputs["roi"] = numpy.array([0, roi[0], 1, roi[1]], numpy.float32)
+        inputs[name] = numpy.array([shared.numerator, number], numpy.int64)
     made = run_node(writer.model, node, {key: numpy_helper.from_array(value, key) for key, value in inputs.items()})
-    rows = None if made is None else numpy_helper.to_array(made[0]).T
+    rows = None if made is None else numpy_helper.to_array(made[0])
+    rows = rows if rows is None else (rows[:, 0] if shared else rows).T
     return rows if rows is not None and rows.shape == (target, size) else None
 
 
