@@ -122,9 +122,11 @@ static Value truncateToOdd(Words &w, Value number) {
   };
   TypedAttr none = w.b.getZeroAttr(wide);
   Value zero = arith::ConstantOp::create(w.b, none);
-  Value isAway =
-      w.choose(compare(arith::CmpFPredicate::OGT, zero), compare(arith::CmpFPredicate::OGT, number),
-               compare(arith::CmpFPredicate::OLT, number));
+  // A number that is rounded to 0 never is away from it.
+  Value isBelow = arith::AndIOp::create(w.b, compare(arith::CmpFPredicate::OLT, zero),
+                                        compare(arith::CmpFPredicate::OLT, number));
+  Value isAway = w.choose(compare(arith::CmpFPredicate::OGT, zero),
+                          compare(arith::CmpFPredicate::OGT, number), isBelow);
   Value isInexact = compare(arith::CmpFPredicate::ONE, number);
   Value bits = w.toBits(nearest);
   bits = w.choose(isAway, w.add(bits, w.number(-1)), bits);
