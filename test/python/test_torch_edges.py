@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
@@ -298,3 +299,22 @@ def test_norms_and_deviations_of_large_numbers():
                          "rms": lambda v, w: functional.rms_norm(v * scale, (37,), w, 1e-6),
                          "batch": lambda v, w: functional.batch_norm(v * scale, None, None, w, training=True) / 1000,
                          "std": lambda v, w: torch.std(v * scale, -1) / scale}, x[:4], w)
+
+
+def test_nan_is_not_equal_to_itself():
+    x = torch.tensor(EDGES)
+    check_values({"same": lambda x: x == x, "copy": lambda x: x.eq(x.clone()), "other": lambda x: x != x, "below": lambda x: x <= x,
+                  "replaced": lambda x: torch.where(x == x, x, torch.zeros_like(x)), "rest": lambda x: x - x}, x)
+
+
+def test_casts_of_doubles_to_halves():
+    """Numbers that f32 rounds to 0 were NaN; those near a tie of f16 are rounded once."""
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.randn(3000, generator=generator, dtype=torch.float64) * 2.0 ** torch.randint(-160, 20, (3000,), generator=generator)
+    halves = torch.arange(-1000, 1000, dtype=torch.float64) * 2.0**-24
+    given = torch.cat([sizes, halves + 2.0**-25, (halves + 2.0**-25) * (1 + 2.0**-40), torch.tensor([5e-324, -5e-324, 1e-310, 65519.99, 65520.0])])
+    for device in ("cpu", "vulkan"):
+        made = weir.compile(lambda x: x.half(), example=(given,), device=device)(given)
+        with numpy.errstate(over="ignore"):
+            expected = torch.from_numpy(given.numpy().astype(numpy.float16))
+        assert torch.equal(torch.as_tensor(made), expected)

@@ -115,6 +115,15 @@ def _take_size(writer: Writer) -> bool:
     return True
 
 
+def _equal(writer: Writer) -> bool:
+    """Writes equality of floats as two comparisons: torch-mlir takes a value to equal itself, also where it is NaN."""
+    x, y = writer.operand(0), writer.operand(1)
+    if _get_kind(x.kind) != "f":
+        return False
+    (~((x < y) | (x > y) | Value(writer, writer.add("IsNaN", (x + y).name), TensorProto.BOOL))).finish()
+    return True
+
+
 def _take_sign(writer: Writer) -> bool:
     """Writes the sign of unsigned integers, and of floats, where it is NaN of NaN."""
     if writer.node.name.endswith("/Sign0"):
@@ -208,7 +217,7 @@ def _scale_negative(writer: Writer) -> bool:
     return True
 
 
-def _pool_bytes(writer: Writer) -> bool:
+def pool_bytes(writer: Writer) -> bool:
     """Writes MaxPool of bytes on floats, which hold them all."""
     x = writer.operand(0)
     if _get_kind(x.kind) not in ("i", "u"):
@@ -229,8 +238,8 @@ RULES: dict[str, Callable[[Writer], bool]] = {
     "CastLike": _cast_like,
     "Clip": _clip,
     "Div": _divide,
+    "Equal": _equal,
     "Max": _choose_extremum("arith.maximumf"),
-    "MaxPool": _pool_bytes,
     "Min": _choose_extremum("arith.minimumf"),
     "Mod": _take_rest,
     "Neg": _negate,

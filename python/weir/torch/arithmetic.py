@@ -66,6 +66,12 @@ def _negate(x: torch.Tensor) -> torch.Tensor:
     return torch.zeros((), dtype=x.dtype) - x
 
 
+def _equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Not unequal: torch-mlir takes a value to equal itself, also where it is NaN."""
+    x, y = _promote(x, y)
+    return torch.logical_not(x != y) if x.is_floating_point() else NotImplemented
+
+
 def _fmod(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     """C's fmod, whose result has the sign of x, by way of magnitudes."""
     x, y = _promote(x, y)
@@ -172,6 +178,7 @@ def _pick_number(is_first: Callable) -> Callable:
 
 TABLE = {
     aten.neg.default: _negate,
+    aten.eq.Tensor: _equal,
     aten.eq.Scalar: _compare(torch.eq),
     aten.ne.Scalar: _compare(torch.ne),
     aten.lt.Scalar: _compare(torch.lt),
