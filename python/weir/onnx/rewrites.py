@@ -16,11 +16,12 @@ from weir.onnx.resizing import resize
 from weir.onnx.sampling import convolve_deformed, pool_regions, sample_grid
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
 from weir.onnx.spectra import transform, transform_frames
-from weir.onnx.windows import average, convolve_integers, pool_norms, unpool
+from weir.onnx.windows import average, convolve_integers, pool_norms, pool_places, unpool
 from weir.onnx.writing import DOMAINS, Writer
 
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
 # weights of a loss as integers.
+MAX_SQUARE = 512  # elements of a row whose running sums are sums over n by n, of which the compiler makes scans
 EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 
@@ -54,8 +55,29 @@ def _find_rule(node: onnx.NodeProto) -> Callable[[Writer], bool] | None:
     return RULES.get(node.op_type) if node.domain in DOMAINS else FOREIGN_RULES.get((node.domain, node.op_type))
 
 
-def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
-    """Returns a rule that reduces over all elements up to each, of n by n."""
+def _cumulate_in_steps(writer: Writer, combine: str, neutral: int, axis: int) -> None:
+    """Combines each element with the one that is 1, 2, 4, ... places before it, until that holds all up to it
+    (Hillis and Steele, "Data parallel algorithms", 1986)."""
+    shape, dtype = writer.shape(0), helper.tensor_dtype_to_np_dtype(writer.kind(writer.node.input[0]))
+    count, is_reverse = shape[axis], writer.attribute("reverse", 0)
+
+    def shift(name: str, by: int) -> str:
+        kept = (by, count) if is_reverse else (0, count - by)
+        rest = writer.add("Slice", name, *(writer.constant([place]) for place in (*kept, axis)))
+        ends = writer.constant(numpy.full([by if d == axis else size for d, size in enumerate(shape)], neutral), dtype)
+        return writer.add("Concat", *((rest, ends) if is_reverse else (ends, rest)), axis=axis)
+
+    value, by = writer.node.input[0], 1
+    if writer.attribute("exclusive", 0):
+        value = shift(value, 1)
+    while by < count:
+        value = writer.add(combine, value, shift(value, by))
+        by *= 2
+    writer.add("Identity", value, result=writer.node.output[0])
+
+
+def _cumulate(reduce: str, combine: str, neutral: int) -> Callable[[Writer], bool]:
+    """Returns a rule that reduces over all elements up to each, n by n for short rows."""
     def write(writer: Writer) -> bool:
         axis, kind = writer.number(1), writer.kind(writer.node.input[0])
         shape = writer.shape(0)
@@ -63,6 +85,9 @@ def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
             return False
         axis %= len(shape)
         count = shape[axis]
+        if count > MAX_SQUARE:
+            _cumulate_in_steps(writer, combine, neutral, axis)
+            return True
         seen = numpy.tri(count, count, -1 if writer.attribute("exclusive", 0) else 0, dtype=bool)
         seen = seen.T if writer.attribute("reverse", 0) else seen
         # The element's own place comes before the place of what it adds.
@@ -340,8 +365,8 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "DepthToSpace": _move_blocks(to_space=True),
     "ConvInteger": convolve_integers,
     "ConvTranspose": _convolve_groups,
-    "CumProd": _cumulate("ReduceProd", 1),
-    "CumSum": _cumulate("ReduceSum", 0),
+    "CumProd": _cumulate("ReduceProd", "Mul", 1),
+    "CumSum": _cumulate("ReduceSum", "Add", 0),
     "DequantizeLinear": _dequantize,
     "Det": eliminate,
     "GRU": unroll,
@@ -352,6 +377,7 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "LpPool": pool_norms,
     "LpNormalization": _normalize,
     "MatMul": _multiply,
+    "MaxPool": pool_places,
     "MaxUnpool": unpool,
     "Pad": _wrap,
     "QLinearConv": _convolve_quantized,

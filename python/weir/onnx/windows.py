@@ -5,6 +5,7 @@ from math import prod
 import numpy
 from onnx import TensorProto, helper
 
+from weir.onnx.elements import pool_bytes
 from weir.onnx.writing import Value, Writer
 
 
@@ -65,6 +66,49 @@ def pool_norms(writer: Writer) -> bool:
     total = total.reshape(*target)
     root = total if p == 1 else total.apply("Sqrt") if p == 2 else total ** (1 / p)
     root.cast(x.kind).finish()
+    return True
+
+
+def pool_places(writer: Writer) -> bool:
+    """Writes a MaxPool with the places of its maxima, the first of equal ones or of NaNs, as a maximum of slices, one for
+    each place of the kernel. Returns whether it did."""
+    if len(writer.node.output) < 2 or not writer.node.output[1]:
+        return pool_bytes(writer)
+    shape, x = writer.shape(0), writer.operand(0)
+    kernel = writer.attribute("kernel_shape", ())
+    rank, dtype = len(kernel), _get_dtype(x)
+    dilations, steps = (writer.attribute(name, [1] * rank) for name in ("dilations", "strides"))
+    target = writer.shape_of(writer.node.output[0])
+    pads = find_pads(writer, shape[2:], [(size - 1) * step + 1 for size, step in zip(kernel, dilations)], steps)
+    if target is None or pads is None or 0 in target:
+        return False
+    starts = [numpy.arange(target[2 + d]) * steps[d] - pads[d][0] for d in range(rank)]
+    ends = [max(0, int(starts[d][-1]) + (kernel[d] - 1) * dilations[d] + 1 - shape[2 + d]) for d in range(rank)]
+    least = -numpy.inf if dtype.kind not in "iu" else numpy.iinfo(dtype).min
+    sizes = [0, 0, *(before for before, _ in pads), 0, 0, *ends]
+    padded = x.apply("Pad", writer.constant(sizes), writer.constant(least, dtype))
+    slices, places = [], []
+    for offset in numpy.ndindex(*kernel):
+        first = [offset[d] * dilations[d] for d in range(rank)]
+        last = [first[d] + (target[2 + d] - 1) * steps[d] + 1 for d in range(rank)]
+        part = padded.apply("Slice", *map(writer.constant, (first, last, numpy.arange(2, 2 + rank), steps)))
+        slices.append(part.reshape(1, *target).name)
+        grid = numpy.meshgrid(*(starts[d] + first[d] for d in range(rank)), indexing="ij")
+        is_inside = numpy.all([(grid[d] >= 0) & (grid[d] < shape[2 + d]) for d in range(rank)], axis=0)
+        places.append(numpy.where(is_inside, numpy.ravel_multi_index(grid, shape[2:], mode="clip"), prod(shape)))
+    stacked = Value(writer, writer.add("Concat", *slices, axis=0), x.kind)
+    largest = stacked.reduce("ReduceMax", [0])
+    largest.finish()
+    is_largest = stacked.equal(largest)
+    if dtype.kind not in "iu":
+        is_largest = is_largest | Value(writer, writer.add("IsNaN", stacked.name), TensorProto.BOOL)
+    table = writer.constant(numpy.reshape(places, (len(places), 1, 1, *target[2:])))
+    place = is_largest.choose(Value(writer, table, TensorProto.INT64), prod(shape)).reduce("ReduceMin", [0])
+    if writer.attribute("storage_order", 0):  # the last axis is the slowest
+        order = numpy.arange(prod(shape[2:])).reshape(shape[:1:-1]).transpose().reshape(-1)
+        place = Value(writer, writer.add("Gather", writer.constant(order), place.name, axis=0), TensorProto.INT64)
+    plane = numpy.arange(prod(shape[:2])).reshape(*shape[:2], *(1,) * rank) * prod(shape[2:])
+    (place + Value(writer, writer.constant(plane), TensorProto.INT64)).finish(1)
     return True
 
 
