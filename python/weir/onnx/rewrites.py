@@ -246,6 +246,24 @@ def _wrap(writer: Writer) -> bool:
     return True
 
 
+def _center(writer: Writer) -> bool:
+    """Keeps the middle of each axis that is too long, and adds zeros around one that is too short."""
+    sizes = writer.array(1)
+    if sizes is None:
+        return False
+    shape, value = writer.shape(0), writer.operand(0)
+    axes = [axis % len(shape) for axis in writer.attribute("axes", range(len(shape)))]
+    less = [(shape[axis] - int(size)) // 2 if size < shape[axis] else 0 for axis, size in zip(axes, sizes)]
+    ends = [start + min(shape[axis], int(size)) for axis, start, size in zip(axes, less, sizes)]
+    value = value.apply("Slice", *map(writer.constant, (less, ends, axes)))
+    pads = [0] * 2 * len(shape)
+    for axis, size in zip(axes, sizes):
+        more = max(0, int(size) - shape[axis])
+        pads[axis], pads[axis + len(shape)] = more // 2, more - more // 2
+    value.apply("Pad", writer.constant(pads)).finish()
+    return True
+
+
 def _reverse(writer: Writer) -> bool:
     """Reverses the first elements of each sequence: those before its length, which may be data."""
     shape = writer.shape(0)
@@ -359,6 +377,7 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "AveragePool": average,
     "BitCast": _reinterpret,
     "BitShift": _shift,
+    "CenterCropPad": _center,
     "Col2Im": join_columns,
     "DFT": transform,
     "DeformConv": convolve_deformed,
