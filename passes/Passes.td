@@ -705,6 +705,42 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
            "Rounding of factors of products in f32: f32 or tf32; empty: the profile's.">];
 }
 
+def DecomposeMatricesPass : Pass<"weir-decompose-matrices", "mlir::func::FuncOp"> {
+  let summary = "Writes factorizations of matrices as loops.";
+  let description = [{
+    Needs: the gradient level: ops of `matrix` are differentiated as such.
+
+    Gives: no op of `matrix`. Each is a loop of `scf.for` over the steps of its algorithm, whose
+    trips compute all elements of all matrices of the batch in a `linalg.generic` or two, or a
+    value of no loop where it has no elements. Equations with one matrix factor it once. Eigenvalues
+    are sorted by `norm.argsort`. The reference expands them by the same functions
+    (dialects/Matrix/Decompose.h).
+
+    Never: touches other ops, but for merging equal ones where it writes an equation in others.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%a: tensor<3x3xf32>) -> tensor<3x3xf32> {
+      %l = matrix.cholesky %a : tensor<3x3xf32>
+      return %l : tensor<3x3xf32>
+    }
+    ```
+    Becomes:
+    ```text
+    tensor.expand_shape
+    scf.for
+    linalg.generic
+    scf.yield
+    tensor.collapse_shape
+    return
+    ```
+  }];
+  let dependentDialects = ["weir::matrix::MatrixDialect", "mlir::scf::SCFDialect",
+                           "weir::norm::NormDialect"];
+}
+
 def FormSequencesPass : Pass<"weir-form-sequences", "mlir::func::FuncOp"> {
   let summary = "Writes loops that compute element by element as one op each.";
   let description = [{

@@ -53,6 +53,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
     profile.precision = options.precision;
     manager.addPass(createSetProfilePass(profile));
   }
+  // Behind gradients, which have rules for whole factorizations. It writes loops, and sorts.
+  manager.addNestedPass<func::FuncOp>(createDecomposeMatricesPass());
   // Before loops become segments, and behind gradients, which need loops.
   manager.addNestedPass<func::FuncOp>(createFormSequencesPass());
   // Each segment is a function of its own for all passes behind it. Gradients are there already,

@@ -3,6 +3,7 @@
 #include "passes/Registration.h"
 
 #include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Matrix/Matrix.h"
 #include "dialects/Norm/Norm.h"
 #include "dialects/Random/Random.h"
 #include "dialects/Schedule/Schedule.h"
@@ -43,8 +44,9 @@ void weir::registerEverything(DialectRegistry &registry) {
       .insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
               gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
               nvgpu::NVGPUDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-              spirv::SPIRVDialect, tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
-              random::RandomDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
+              spirv::SPIRVDialect, tensor::TensorDialect, vector::VectorDialect, matrix::MatrixDialect,
+              norm::NormDialect, random::RandomDialect, schedule::ScheduleDialect,
+              autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
   autodiff::registerGradientRules(registry);
   registerKnownAnswers(registry);

@@ -404,6 +404,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
   decompose.addNestedPass<func::FuncOp>(createExpandRandomPass());
   decompose.addPass(createUnrollLoopsPass());
   decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+  decompose.addNestedPass<func::FuncOp>(createDecomposeMatricesPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
   if (precision == ReferencePrecision::AsWritten)
     decompose.addNestedPass<func::FuncOp>(createWidenArithmeticPass());

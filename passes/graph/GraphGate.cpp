@@ -8,6 +8,7 @@
 #include "passes/Gates.h"
 
 #include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Matrix/Matrix.h"
 #include "dialects/Norm/Norm.h"
 #include "dialects/Random/Random.h"
 #include "dialects/Schedule/Schedule.h"
@@ -340,15 +341,15 @@ void GraphGate::verifyOp(Operation *op) {
         verifyOp(&inner);
     return;
   }
-  bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());
+  bool isOwn = isa_and_present<matrix::MatrixDialect, norm::NormDialect>(op->getDialect());
   bool isScalar = isa_and_present<arith::ArithDialect, math::MathDialect>(op->getDialect());
-  if (!isNorm && !isScalar &&
+  if (!isOwn && !isScalar &&
       !isa<linalg::LinalgOp, linalg::SoftmaxOp, tensor::EmptyOp, tensor::ExpandShapeOp,
            tensor::CollapseShapeOp, tensor::ConcatOp, tensor::ExtractOp, tensor::ExtractSliceOp,
            tensor::FromElementsOp, tensor::InsertOp, tensor::InsertSliceOp, tensor::PadOp,
            tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
-             << " level; it holds linalg and norm ops, random.uniform, autodiff.stop_gradient, "
+             << " level; it holds linalg, norm and matrix ops, random.uniform, autodiff.stop_gradient, "
                 "arith, math, scf.for, scf.while, of shard: all_gather, all_reduce, all_slice and "
                 "reduce_scatter, and of tensor: collapse_shape, concat, empty, "
                 "expand_shape, extract, "
