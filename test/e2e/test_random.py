@@ -4,7 +4,7 @@ import re
 
 import pytest
 import run
-from check import check_drivers, check_gradients, check_values, get_profile
+from check import check_drivers, check_edges, check_gradients, check_values, get_profile
 from conftest import ROOT, SECOND_DRIVER
 from graphs import OPERATIONS, make
 from shrink import remove_unused, shrink
@@ -17,6 +17,11 @@ SEEDS = [*range(188), *range(100000, 100012), *range(200000, 200006),
 def test_random_graph(weir, seed):
     graph = make(seed, differentiable=seed % 2 == 0)
     check_values(weir, graph, seed, get_profile(seed), validated=seed % 8 == 0, pinned=seed % 4 == 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS[3::8])
+def test_edges_of_random_graph(weir, seed):
+    check_edges(weir, make(seed), seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS[2::8])

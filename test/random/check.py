@@ -7,7 +7,7 @@ import zipfile
 
 import numpy
 import spirv
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from conftest import BIN, SECOND_DRIVER, drop_rounding
 
@@ -106,6 +106,51 @@ def differ_by_rounding(output, expected, bound):
         return numpy.allclose(results[name], exact[name], rtol=0, atol=error, equal_nan=True)
 
     return all(map(is_close, exact))
+
+
+# Numbers of arguments: some are equal, two of them are 0, and two are denormal in f32.
+EDGES = [numpy.nan, numpy.inf, -numpy.inf, 0.0, -0.0, 1e-42, -1e-42, 1.0, 1.0, -1.0, 0.5]
+
+
+def make_edges(graph, seed):
+    """Returns arguments whose floats are edges, few or many of them, among numbers of order one."""
+    generator = numpy.random.default_rng(seed)
+    share, tensors = generator.choice([0.05, 0.3]), {}
+    for place, argument in enumerate(graph.arguments.values()):
+        if argument.element in ("f32", "f64", "f16"):
+            dtype = numpy.dtype(f"float{argument.element[1:]}")
+            values, edges = generator.standard_normal(argument.shape), generator.choice(EDGES, argument.shape)
+            tensors[f"arg{place}"] = numpy.where(generator.random(argument.shape) < share, edges, values).astype(dtype)
+        else:
+            dtype = bool if argument.element == "i1" else f"int{argument.element[1:]}"
+            tensors[f"arg{place}"] = generator.integers(0, 2, argument.shape).astype(dtype)
+    return tensors
+
+
+def check_edges(weir, graph, seed):
+    """Compares Vulkan, the CPU and the reference as written with the reference in f64, on arguments with NaN, infinities and
+    numbers near 0: each has the same NaNs and infinities, and finite numbers within the bound. The simulator has Vulkan's."""
+    (weir.folder / "edges.mlir").write_text(graph.text())
+    weir.run("compile", "edges.mlir", "--target=vulkan,cpu:native", "-o", "edges.weir")
+    save_file(make_edges(graph, seed), weir.folder / "edges.safetensors")
+
+    def run(device, *flags):
+        output = weir.folder / f"edges.{device}.safetensors"
+        weir.run("run", "edges.weir", f"--device={device}", *flags, "--input=edges.safetensors", f"--output={output}")
+        return load_file(output)
+
+    expected = run("reference", "--f64")
+    results = {device: run(device) for device in ("reference", "vulkan", "cpu", "sim")}
+    for name, right in expected.items():
+        scale = numpy.abs(right[numpy.isfinite(right)]).max(initial=1.0)
+        for device, found in results.items():
+            found = found[name].astype(right.dtype)
+            with numpy.errstate(invalid="ignore"):
+                same = (found == right) | (numpy.isnan(found) & numpy.isnan(right)) | (numpy.abs(found - right) <= BOUND * scale)
+            assert same.all(), f"{device} has other edges of {name}: {found[~same][:3]}, and the reference {right[~same][:3]}"
+        vulkan, simulated = results["vulkan"][name], results["sim"][name]
+        same = (vulkan == simulated) | ((vulkan != vulkan) & (simulated != simulated))
+        assert same.all(), f"the simulator has other edges of {name}"
 
 
 HAVE_FLOAT64 = ["nvidia", "rdna2", "rdna3", "gcn", "gen9"]

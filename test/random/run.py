@@ -1,7 +1,7 @@
 """random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops] [--families[=NAME,...]] [--drivers]
 
 Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
-synchronization validation, the simulator and the verifier; every other one with gradients,
+synchronization validation, the simulator and the verifier, also on NaN, infinities and numbers near 0; every other one with gradients,
 against differences and on all of these. With --cuda also through the simulator as PTX. A graph that fails is made smaller as long as it
 fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release.
 
@@ -26,8 +26,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
-from check import (GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_drivers, check_family,  # noqa: E402
-                   check_gradients, check_values, get_profile, list_families)
+from check import (GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_drivers, check_edges,  # noqa: E402
+                   check_family, check_gradients, check_values, get_profile, list_families)
 from conftest import SECOND_DRIVER, Weir  # noqa: E402
 from graphs import make  # noqa: E402
 from operations import SINCE  # noqa: E402
@@ -36,6 +36,7 @@ from shrink import remove_unused, shrink  # noqa: E402
 
 def check_everywhere(weir, graph, seed, has_gradients, has_cuda=False):
     check_values(weir, graph, seed, get_profile(seed), validated=True, pinned=seed % 4 == 0)
+    check_edges(weir, graph, seed)
     if has_gradients:
         check_gradients(weir, graph, seed, validated=True)
     if has_cuda:
