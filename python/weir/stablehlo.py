@@ -6,6 +6,7 @@ import re
 
 from torch_mlir import ir
 
+from weir import hlo
 from weir.branches import write_loops
 from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
@@ -118,6 +119,7 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list
                 op.erase()
         _check_types(function.operation, places)
         _refuse(widen(function.operation), places)
+        _fill_empty(function.operation)
         for op in [op for op in walk(function.operation) if op.name in RULES]:
             if (made := expand(op)) is not None:
                 for old, value in zip(op.results, made, strict=True):
@@ -126,6 +128,30 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list
         _refuse(find_unsplit(function.operation), places)
         names = split_complex(function.operation)
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places, names
+
+
+def _fill_empty(function: ir.Operation) -> None:
+    """Writes constants in place of tensors without elements, and pads and concatenations without them: torch-mlir places
+    slices past the end."""
+    for op in reversed(list(walk(function))):
+        kinds = [result.type for result in op.results]
+        with op.location, ir.InsertionPoint(op):
+            if op.name != "stablehlo.constant" and kinds and all(map(_is_empty, op.results)):
+                made = [hlo.make("constant", kind, value=ir.Attribute.parse(f"dense<> : {kind}")) for kind in kinds]
+            elif op.name == "stablehlo.pad" and _is_empty(op.operands[0]):
+                made = [hlo.broadcast(op.operands[1], kinds[0], [])]
+            elif op.name == "stablehlo.concatenate" and any(map(_is_empty, op.operands)):
+                parts = [part for part in op.operands if not _is_empty(part)]
+                made = [hlo.concatenate(parts, ir.IntegerAttr(op.attributes["dimension"]).value)]
+            else:
+                continue
+        for result, new in zip(op.results, made, strict=True):
+            result.replace_all_uses_with(new)
+        op.erase()
+
+
+def _is_empty(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape and 0 in value.type.shape
 
 
 def _check_types(function: ir.Operation, places: dict[str, str]) -> None:

@@ -9,8 +9,8 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 
+from weir import running
 from weir.sorting import ARGSORT, ARGSORT_DESCENDING
-
 
 
 def scatter(
@@ -83,8 +83,8 @@ def _combine_rows(combine: str, rows, key, updates, valid):
         taken = jnp.take(updates, jnp.maximum(last, 0), axis=0, mode="clip") if key.shape[0] else rows
         return jnp.where((last >= 0)[:, None], taken, rows)
     neutral, reduce, join = {
-        "add": (0, jnp.sum, lax.add), "mul": (1, jnp.prod, lax.mul),
-        "min": (_get_limit(rows.dtype, 1), jnp.min, lax.min), "max": (_get_limit(rows.dtype, -1), jnp.max, lax.max),
+        "add": (0, jnp.sum, jnp.add), "mul": (1, jnp.prod, jnp.multiply),
+        "min": (_get_limit(rows.dtype, 1), jnp.min, jnp.minimum), "max": (_get_limit(rows.dtype, -1), jnp.max, jnp.maximum),
     }[combine]
     options = {"initial": neutral} if combine in ("min", "max") else {"dtype": rows.dtype}
     reduced = reduce(jnp.where(hit[:, :, None], updates[None], jnp.asarray(neutral, rows.dtype)), axis=1, **options)
@@ -133,14 +133,27 @@ def _to_signed(key: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(key, signed) ^ jnp.asarray(jnp.iinfo(signed).min, signed)
 
 
-def cumulate(neutral: Callable[[Any], Any], reduce: Callable, x: jax.Array, *, axis: int, reverse: bool) -> jax.Array:
-    """Reduces over all elements up to each, of n by n."""
+def cumulate(
+    neutral: Callable[[Any], Any], reduce: Callable, combine: Callable, x: jax.Array, *, axis: int, reverse: bool,
+) -> jax.Array:
+    """Reduces over all elements up to each: n by n of them in a short row or a block."""
+    def scan(rows: jax.Array) -> jax.Array:
+        shape = (*rows.shape, rows.shape[-1])
+        this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
+        seen = other >= this if is_backward else other <= this
+        return reduce(jnp.where(seen, rows[..., None, :], start), axis=-1).astype(rows.dtype)
+
+    start, is_long = jnp.asarray(neutral(x.dtype), x.dtype), x.shape[axis] > running.LONGEST
+    is_backward = reverse and not is_long
     moved = jnp.moveaxis(x, axis, -1)
-    shape = (*moved.shape, moved.shape[-1])
-    this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
-    seen = other >= this if reverse else other <= this
-    made = reduce(jnp.where(seen, moved[..., None, :], jnp.asarray(neutral(x.dtype), x.dtype)), axis=-1)
-    return jnp.moveaxis(made.astype(x.dtype), -1, axis)
+    if is_long and reverse:
+        moved = jnp.flip(moved, -1)
+    is_narrow = is_long and x.dtype in (jnp.bfloat16, jnp.float16)
+    made = running.accumulate(
+        moved.astype(jnp.float32) if is_narrow else moved, scan, combine,
+        lambda shape: jnp.full(shape, start, jnp.float32 if is_narrow else x.dtype),
+        lambda parts: jnp.concatenate(parts, -1)).astype(x.dtype)
+    return jnp.moveaxis(jnp.flip(made, -1) if is_long and reverse else made, -1, axis)
 
 
 def select_and_scatter_add(
@@ -207,11 +220,11 @@ RULES: dict[str, Callable] = {
     "dot_general": multiply,
     "sort": sort,
     "top_k": top_k,
-    "cumsum": _bind(cumulate, lambda dtype: 0, jnp.sum),
-    "cumprod": _bind(cumulate, lambda dtype: 1, jnp.prod),
-    "cummax": _bind(cumulate, lambda dtype: _get_limit(dtype, -1), jnp.max),
-    "cummin": _bind(cumulate, lambda dtype: _get_limit(dtype, 1), jnp.min),
-    "cumlogsumexp": _bind(cumulate, lambda dtype: -jnp.inf, jax.nn.logsumexp),
+    "cumsum": _bind(cumulate, lambda dtype: 0, jnp.sum, jnp.add),
+    "cumprod": _bind(cumulate, lambda dtype: 1, jnp.prod, jnp.multiply),
+    "cummax": _bind(cumulate, lambda dtype: _get_limit(dtype, -1), jnp.max, jnp.maximum),
+    "cummin": _bind(cumulate, lambda dtype: _get_limit(dtype, 1), jnp.min, jnp.minimum),
+    "cumlogsumexp": _bind(cumulate, lambda dtype: -jnp.inf, jax.nn.logsumexp, jnp.logaddexp),
     "select_and_scatter_add": select_and_scatter_add,
     "square": lambda x: x * x,
     "sin": _bind(wave, lax.sin_p),

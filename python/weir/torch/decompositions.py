@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from weir import running
 from weir.graphs import ExportError
 from weir.torch import arithmetic, ordering, scattering, special
 from weir.torch.operators import limit, stop_gradient
@@ -19,13 +20,14 @@ def _spread(values: torch.Tensor, dim: int, neutral: float) -> torch.Tensor:
     What comes after a place is `neutral`, by a choice rather than a product, so that infinities and NaNs stay
     where they are.
     """
-    size = values.shape[dim]
+    size, rest = values.shape[dim], [1] * (values.dim() - dim - 1)
     place = torch.arange(size, device=values.device)
-    before = (place[None, :] <= place[:, None]).reshape(size, size, *[1] * (values.dim() - dim - 1))
+    # Compared in its last shape: a reshape of the mask would be a constant of n x n elements.
+    before = place.reshape(1, size, *rest) <= place.reshape(size, 1, *rest)
     return torch.where(before, values.unsqueeze(dim), torch.scalar_tensor(neutral, dtype=values.dtype))
 
 
-def _running(combine: Callable[[torch.Tensor, int], torch.Tensor], neutral: float) -> Callable:
+def _running(reduce: Callable[[torch.Tensor, int], torch.Tensor], combine: Callable, neutral: float) -> Callable:
     def decompose(values: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
         if dtype is None and not values.is_floating_point():
             dtype = torch.int64
@@ -33,9 +35,29 @@ def _running(combine: Callable[[torch.Tensor, int], torch.Tensor], neutral: floa
         if values.dim() == 0:
             return values.clone()
         dim %= values.dim()
-        return combine(_spread(values, dim, neutral), dim + 1)
+        if values.shape[dim] <= running.LONGEST:
+            return reduce(_spread(values, dim, neutral), dim + 1)
+        narrow = values.dtype
+        wide = values.float() if narrow in (torch.float16, torch.bfloat16) else values
+        made = running.accumulate(
+            wide.movedim(dim, -1), lambda rows: reduce(_spread(rows, rows.dim() - 1, neutral), rows.dim()), combine,
+            lambda shape: torch.full(shape, neutral, dtype=wide.dtype), lambda parts: torch.cat(parts, -1))
+        return made.movedim(-1, dim).to(narrow)
 
     return decompose
+
+
+def _log_sum(values: torch.Tensor, dim: int) -> torch.Tensor:
+    """log(sum(exp(values))). The gradient of infinity is the largest element's: a NaN would reach all of its block."""
+    largest = values.amax(dim)
+    is_infinite, zero = largest == float("inf"), torch.zeros((), dtype=values.dtype)
+    base = torch.where(largest.abs() == float("inf"), zero, largest).detach()
+    terms = torch.where(is_infinite.unsqueeze(dim), zero, torch.exp(values - base.unsqueeze(dim)))
+    return torch.where(is_infinite, largest, base + torch.log(terms.sum(dim)))
+
+
+def _log_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return _log_sum(torch.stack(torch.broadcast_tensors(x, y)), 0)
 
 
 def _attend(
@@ -351,7 +373,7 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.bitwise_or.Scalar: _with_scalar(torch.bitwise_or),
         aten.bitwise_xor.Scalar: _with_scalar(torch.bitwise_xor),
         aten.pow.Tensor_Scalar: _pow,
-        aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
-        aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
-        aten.logcumsumexp.default: _running(lambda values, dim: values.logsumexp(dim), float("-inf")),
+        aten.cumsum.default: _running(lambda values, dim: values.sum(dim), torch.add, 0),
+        aten.cumprod.default: _running(lambda values, dim: values.prod(dim), torch.mul, 1),
+        aten.logcumsumexp.default: _running(_log_sum, _log_add, float("-inf")),
     }

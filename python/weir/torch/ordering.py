@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from weir import running
 from weir.graphs import ExportError
 from weir.torch.operators import argsort
 
@@ -65,22 +66,32 @@ def running_limit(largest: bool) -> Callable:
         if values.dim() == 0:
             return values.clone(), torch.zeros((), dtype=torch.int64, device=values.device)
         moved = values.movedim(dim, -1)
-        its = moved.detach().unsqueeze(-2)
-        size = moved.shape[-1]
-        place = torch.arange(size, device=values.device)
-        before = place[None, :] <= place[:, None]
+        its = moved.detach()
         if values.is_floating_point():
             furthest = float("-inf" if largest else "inf")
         else:
             limits = torch.iinfo(values.dtype)
             furthest = limits.min if largest else limits.max
-        kept = torch.where(before, its, torch.full((), furthest, dtype=values.dtype))
-        limit = (kept.amax(-1) if largest else kept.amin(-1)).unsqueeze(-1)
+        limit = _run_limit(its, largest, furthest)
+        # An element that is the limit at its own place stays so up to the next such element.
         is_it = (its == limit) | ((its != its) & (limit != limit))
-        chosen = torch.where(is_it & before, place, torch.zeros((), dtype=torch.int64)).amax(-1)
+        place = torch.arange(moved.shape[-1], device=values.device)
+        chosen = _run_limit(torch.where(is_it, place, torch.zeros((), dtype=torch.int64)), True, -1)
         return moved.gather(-1, chosen).movedim(-1, dim), chosen.movedim(-1, dim)
 
     return decompose
+
+
+def _run_limit(rows: torch.Tensor, largest: bool, furthest: float) -> torch.Tensor:
+    """Returns the largest or smallest of all elements up to each."""
+    def scan(rows: torch.Tensor) -> torch.Tensor:
+        place = torch.arange(rows.shape[-1], device=rows.device)
+        kept = torch.where(place <= place[:, None], rows.unsqueeze(-2), torch.full((), furthest, dtype=rows.dtype))
+        return kept.amax(-1) if largest else kept.amin(-1)
+
+    return running.accumulate(
+        rows, scan, torch.maximum if largest else torch.minimum,
+        lambda shape: torch.full(shape, furthest, dtype=rows.dtype), lambda parts: torch.cat(parts, -1))
 
 
 def count_in_bins(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
