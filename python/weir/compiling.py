@@ -3,6 +3,7 @@
 import functools
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -153,6 +154,23 @@ class _ModuleStep(Step):
         self._names = {name: first.get(id(value)) for name, value in kept.items()}
         self._constants = {name: value.detach().clone() for name, value in kept.items()
                            if isinstance(value, torch.Tensor) and self._names[name] not in self._own}
+        self._trained = [(name, weakref.ref(value), value.requires_grad) for name, value in module.named_parameters()]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Array:
+        self._tell_of_changes()
+        return super().__call__(*arguments, **named)
+
+    __call__.__doc__ = Step.__call__.__doc__
+
+    def _tell_of_changes(self) -> None:
+        """Warns once of parameters that were frozen, or freed, since the step was compiled."""
+        for name, find, was_trained in self._trained:
+            parameter = find()
+            if parameter is not None and parameter.requires_grad != was_trained:
+                self._trained = []
+                warnings.warn(f"{name}.requires_grad is {parameter.requires_grad} now; the step was compiled while it was "
+                              f"{was_trained}, and keeps to that: compile it again", stacklevel=3)
+                return
 
     def _as_module(self, values: dict) -> dict[str, torch.Tensor]:
         tensors = self._execution.held

@@ -1,5 +1,8 @@
 """Bad input of a training step: checkpoints of something else, and losses that are NaN. One sentence each."""
 
+import re
+import warnings
+
 import numpy
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -240,6 +243,21 @@ def test_bytes_beside_numbers():
             torch.uint8 if dtype == torch.uint8 else torch.int8).to(dtype)
         for got, right in zip(weir.compile(compute, (x,), device="cpu")(x), compute(x), strict=True):
             torch.testing.assert_close(got, right)
+
+
+def test_parameters_that_freeze_after_compilation_are_told():
+    module = make_module()
+    with make_step(module, device="cpu") as step:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(X, y=Y)
+        name, parameter = next(iter(module.named_parameters()))
+        parameter.requires_grad_(False)
+        with pytest.warns(UserWarning, match=rf"{re.escape(name)}.requires_grad is False now; .* compile it again"):
+            step(X, y=Y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step(X, y=Y)
 
 
 def test_a_step_in_evaluation_mode_is_told():
