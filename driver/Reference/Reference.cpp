@@ -300,9 +300,34 @@ static void guardDivisions(ModuleOp module) {
   });
 }
 
+/// Gives a power the exponent that the host takes, an i32. Exponents beyond it keep whether they
+/// are odd; the powers of all but 1 and -1 have long been 0 or infinite.
+static void narrowExponent(math::FPowIOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value n = op.getRhs();
+  auto type = cast<IntegerType>(n.getType());
+  Type narrow = builder.getI32Type();
+  if (type.getWidth() < 32) {
+    op.getRhsMutable().assign(arith::ExtSIOp::create(builder, loc, narrow, n));
+    return;
+  }
+  if (type.getWidth() == 32)
+    return;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, type, value);
+  };
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max() - 1; // even
+  Value odd = arith::AndIOp::create(builder, loc, n, constant(1));
+  n = arith::MaxSIOp::create(builder, loc, n, constant(-limit));
+  n = arith::MinSIOp::create(builder, loc, n, constant(limit));
+  n = arith::OrIOp::create(builder, loc, n, odd);
+  op.getRhsMutable().assign(arith::TruncIOp::create(builder, loc, narrow, n));
+}
+
 /// Expands what upstream lowers to calls of a library, which are copies of slices and
-/// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
-/// expansion takes the limits for each other.
+/// casts of bf16, or not at all: two classes of floats, powers by other integers than
+/// i32, and `math.clampf`, whose own expansion takes the limits for each other.
 static void expandForHost(ModuleOp module) {
   module.walk([](arith::TruncFOp op) {
     OpBuilder builder(op);
@@ -327,6 +352,7 @@ static void expandForHost(ModuleOp module) {
         classify(builder, op->getLoc(), op->getOperand(0), isa<math::IsNormalOp>(op)));
     op->erase();
   });
+  module.walk(narrowExponent);
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
   for (memref::CopyOp copy : copies) {

@@ -20,6 +20,8 @@ SEVERAL = {"atan2": ("%y = math.atan2 %a, %b : E", 2), "powf": ("%p = math.absf 
            "clampf": ("%m = math.absf %b : E  %l = arith.negf %m : E  %y = math.clampf %a to [%l, %m] : E", 2),
            "sincos": ("%s, %c = math.sincos %a : E  %y = arith.subf %s, %c : E", 2),
            "fpowi": ("%n = arith.fptosi %b : E to i32  %y = math.fpowi %a, %n : E, i32", 2),
+           "fpowi_wide": ("%n = arith.fptosi %b : E to i64  %y = math.fpowi %a, %n : E, i64", 2),
+           "fpowi_narrow": ("%n = arith.fptosi %b : E to i8  %y = math.fpowi %a, %n : E, i8", 2),
            "fpowi_large": ("%n = arith.constant 65 : i32  %y = math.fpowi %a, %n : E, i32", 1)}
 
 
@@ -102,7 +104,8 @@ def test_rounding_at_ties(weir, element):
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_other_functions(weir, element):
     cases = [(name, body, number) for name, (body, number) in SEVERAL.items()]
-    compare(weir, cases, {"powf": (-9, 9), "fpowi": (-3, 9), "fpowi_large": (-1.1, 1.1)}, element)
+    compare(weir, cases, {"powf": (-9, 9), "fpowi": (-3, 9), "fpowi_wide": (-3, 9), "fpowi_narrow": (-3, 9),
+                          "fpowi_large": (-1.1, 1.1)}, element)
 
 
 @pytest.mark.parametrize("element", ["f32", "f64"])
