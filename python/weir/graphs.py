@@ -54,6 +54,7 @@ class Exported:
     ranks: int = 1  # that the graph is for; of several replicas those of one
     replicas: int = 1  # of these ranks
     private: Collection[str] = ()  # other arguments that differ by rank: batches, buffers, the seed
+    fixed: Collection[str] = ()  # results through which no gradient flows
 
     def save(
         self,

@@ -318,3 +318,50 @@ def test_casts_of_doubles_to_halves():
         with numpy.errstate(over="ignore"):
             expected = torch.from_numpy(given.numpy().astype(numpy.float16))
         assert torch.equal(torch.as_tensor(made), expected)
+
+
+def test_tensors_without_elements():
+    x = torch.randn(0, 3, 4)
+    check_values({
+        "roll": lambda x: x.roll((1, 2), (0, 1)),
+        "unfold": lambda x: functional.unfold(x.reshape(0, 3, 2, 2), 2),
+        "pool": lambda x: functional.adaptive_avg_pool1d(x, 3),
+        "glu": lambda x: functional.glu(x),
+        "eye": lambda x: torch.eye(0, 3),
+        "linspace": lambda x: torch.linspace(0, 1, 0),
+        "lgamma": torch.lgamma,
+        "sum": lambda x: x.sum(0),
+        "cat": lambda x: torch.cat([x, torch.ones(1, 3, 4)]),
+        "held": lambda x: torch.zeros(0) * 2,
+    }, x)
+
+
+def test_hidden_rows_of_safe_softmax():
+    x = torch.randn(3, 4)
+    x[1] = -math.inf
+    x[2, 1] = -math.inf
+    functions = {"softmax": lambda x: torch.ops.aten._safe_softmax(x, -1)}
+    check_values(functions, x)
+    check_gradients(functions, x)
+
+
+def test_results_through_which_no_gradient_flows():
+    def forward(x):
+        made, mean, rstd = torch.native_layer_norm(x, (4,), None, None, 1e-5)
+        return made, mean, x.detach() * 2, rstd + x, torch.complex(x, x[0]).abs(), torch.complex(x, x).detach().real
+
+    x = torch.randn(3, 4, requires_grad=True)
+    module = weir.torch.Module(forward, example=(torch.randn(3, 4),), device="cpu")
+    for inner, outer in zip(forward(x), module(x), strict=True):
+        assert inner.requires_grad == outer.requires_grad
+        if inner.requires_grad:
+            [expected], [found] = (torch.autograd.grad(each.sum(), x, retain_graph=True) for each in (inner, outer))
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_refusals_of_decompositions_name_the_line():
+    with pytest.raises(weir.torch.ExportError, match=r"give min and max: aten.histc.default, .*test_torch_edges.py:\d+: "):
+        weir.torch.export(lambda x: torch.histc(x), (torch.randn(3),))
+    with pytest.raises(weir.torch.ExportError, match=r"writes to its input m, .*: batch_norm, .*test_torch_edges.py:\d+: "):
+        weir.torch.export(lambda x, m, v: functional.batch_norm(x, m, v, training=True),
+                          (torch.randn(2, 3, 4), torch.zeros(3), torch.ones(3)))

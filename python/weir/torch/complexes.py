@@ -330,7 +330,7 @@ _RULES: dict[torch._ops.OpOverload, Callable] = {
     aten.exp.default: _exponential,
     aten.log.default: _log,
     aten.polar.default: _polar,
-    aten.complex.default: Pair,
+    aten.complex.default: lambda real, imag: Pair(*torch.broadcast_tensors(real, imag)),
     aten._conj.default: _conjugate,
     aten._conj_physical.default: _conjugate,
     aten.conj_physical.default: _conjugate,
@@ -377,4 +377,6 @@ _LINEAR = {
     aten.view.default,
     aten.zeros_like.default,
     aten._unsafe_view.default,
+    prims.squeeze.default,
+    stop_gradient,
 }

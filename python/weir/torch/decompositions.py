@@ -8,7 +8,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from weir import running
 from weir.graphs import ExportError
-from weir.torch import arithmetic, ordering, scattering, special
+from weir.torch import arithmetic, ordering, pooling, scattering, special
 from weir.torch.operators import limit, stop_gradient
 
 aten = torch.ops.aten
@@ -97,6 +97,14 @@ def _attend(
     if hidden is not None:
         output = torch.where(hidden, torch.zeros((), dtype=output.dtype), output)
     return output.transpose(1, 2).contiguous().transpose(1, 2) if output.dim() == 4 else output
+
+
+def _safe_softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Rows of -inf alone give 0, and no gradient."""
+    x = x if dtype is None else x.to(dtype)
+    zero = torch.zeros((), dtype=x.dtype)
+    hidden = (x == float("-inf")).all(dim, keepdim=True)
+    return torch.where(hidden, zero, torch.where(hidden, zero, x).softmax(dim))
 
 
 def _is_finite(values: torch.Tensor) -> torch.Tensor:
@@ -202,8 +210,8 @@ def _var(
 
 def _multilabel_margin_loss(x: torch.Tensor, target: torch.Tensor, reduction: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Classes up to the first negative one are the row's own; of each pair of an own and another class a hinge is taken."""
-    rows, targets = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
-    count = rows.shape[-1]
+    count = x.shape[-1] if x.dim() else 1
+    rows, targets = x.reshape(-1, count), target.reshape(-1, count)
     place = torch.arange(count, device=x.device)
     end = torch.where(targets < 0, place, torch.full((), count, dtype=torch.int64)).amin(1, keepdim=True)
     is_given = place < end
@@ -341,9 +349,10 @@ def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
 def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
-    tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | scattering.get_table(gradients)
+    tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | pooling.TABLE | scattering.get_table(gradients)
     return get_decomposition_table() | tables | {
         aten.scaled_dot_product_attention.default: _attend,
+        aten._safe_softmax.default: _safe_softmax,
         aten.embedding.default: _embedding,
         aten.leaky_relu.default: _leaky_relu,
         aten.elu.default: _elu,

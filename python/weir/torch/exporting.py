@@ -70,7 +70,8 @@ def export(
     dtypes = dict.fromkeys((each.name for each in arguments if each.dtype == torch.uint8), numpy.dtype("u1"))
     dtypes |= dict.fromkeys(tracing.unsigned_results, numpy.dtype("u1"))
     return Exported(text, arguments, results, _take(tracing.batch | targets, copies), _take(tracing.parameters, copies),
-                    _take(states, copies), tracing.output, dtypes, sharding, ranks or 1, replicas, private)
+                    _take(states, copies), tracing.output, dtypes, sharding, ranks or 1, replicas, private,
+                    tracing.fixed_results)
 
 
 def _write(program: torch.export.ExportedProgram, entry: str, tracing: Tracing, sharding: Mapping[str, Sharding | Flat],

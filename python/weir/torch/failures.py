@@ -3,6 +3,7 @@
 import contextlib
 import linecache
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -11,6 +12,7 @@ from typing import Any
 from torch import nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from weir.graphs import ExportError
 from weir.torch.places import LIBRARIES
 
 LOGGERS = ("torch.fx.experimental.symbolic_shapes", "torch.export._trace")
@@ -50,6 +52,21 @@ def explain(error: Exception) -> str:
         frame, line = frames[found[-1]], _list_lines(error)[found[-1]]
         place = f", {frame.f_code.co_filename}:{line}: {linecache.getline(frame.f_code.co_filename, line).strip()}"
     return f"{name}: {reason}{place}" if name else reason + place
+
+
+def explain_decomposition(error: Exception) -> str:
+    """Returns what was wrong with an operator that was decomposed, and its line. torch.fx tells both below the error."""
+    reason, _, graph = str(error).partition("\n\nWhile executing ")
+    target = re.search(r"target=torch\.ops\.([\w.]+)", graph)
+    operator = target.group(1) if target else "an operator"
+    if not isinstance(error, ExportError):
+        reason = f"{operator} has no form for these operands ({type(error).__name__}: {reason.splitlines()[0] if reason else ''})"
+    places = [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', graph)
+              if not file.startswith(LIBRARIES)]
+    if not places:
+        return f"{reason}: {operator}" if graph else reason
+    file, line = places[-1]
+    return f"{reason}: {operator}, {file}:{line}: {linecache.getline(file, line).strip()}"
 
 
 def _walk(error: Exception) -> Iterator[Any]:

@@ -21,7 +21,8 @@ def is_random(target: object) -> bool:
 
 
 def fold_constants(program: ExportedProgram) -> None:
-    """Replaces, in place, each value that depends on no user input, other than by shape, by a constant.
+    """Replaces, in place, each value that depends on no user input, other than by shape, by a constant. Values without
+    elements are among them.
 
     A comparison of places with each other stays, since its mask would be their square.
 
@@ -34,6 +35,9 @@ def fold_constants(program: ExportedProgram) -> None:
         if _is_constant_call(node, values) and not _is_wide_comparison(node, values):
             arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*arguments, **options)
+        elif node.op == "call_function" and _is_empty(node.meta.get("val")):
+            # Some of these operators end torch-mlir's process, or get sizes that it does not know.
+            values[node] = torch.zeros(node.meta["val"].shape, dtype=node.meta["val"].dtype)
         elif (number := _get_filling(node)) is not None:
             like = node.meta["val"]
             values[node] = torch.full(like.shape, number, dtype=like.dtype)
@@ -60,6 +64,10 @@ def _given_constants(program: ExportedProgram) -> dict[Node, torch.Tensor]:
 
 def _placeholders(program: ExportedProgram) -> list[Node]:
     return [node for node in program.graph.nodes if node.op == "placeholder"]
+
+
+def _is_empty(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() == 0
 
 
 def _is_constant_call(node: Node, values: dict) -> bool:
@@ -104,10 +112,13 @@ def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, N
             if source.op == "call_function":
                 source = _keep(program, source, values, kept)
             new = program.graph.call_function(node.target, (source, *node.args[1:]), node.kwargs)
-        elif _is_uniform(value):
-            new = program.graph.call_function(
-                full, (list(value.shape), value.flatten()[0].item()), {"dtype": value.dtype}
-            )
+        elif _is_empty(value) or _is_uniform(value):
+            number = value.flatten()[0].item() if value.numel() else 0
+            new = program.graph.call_function(full, (list(value.shape), number), {"dtype": value.dtype})
+        elif value.dtype == torch.uint8:  # torch-mlir's literals of bytes are signed ones
+            wide = _add_constant(program, f"folded_{node.name}", value.to(torch.int32))
+            wide.meta = node.meta | {"val": node.meta["val"].to(torch.int32)}
+            new = program.graph.call_function(aten._to_copy.default, (wide,), {"dtype": torch.uint8})
         else:
             new = _add_constant(program, f"folded_{node.name}", value)
     new.meta = dict(node.meta)
@@ -121,9 +132,9 @@ def _view_bits(value: torch.Tensor) -> torch.Tensor:
 
 
 def _is_uniform(value: torch.Tensor) -> bool:
-    """Whether all elements are one real number; 0 and -0 are two."""
+    """Whether all elements, of which there are some, are one real number; 0 and -0 are two."""
     bits = _view_bits(value)
-    return not value.is_complex() and bool(len(bits) and (bits == bits[0]).all())
+    return not value.is_complex() and bool((bits == bits[0]).all())
 
 
 def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -154,11 +165,13 @@ def _drop_unused(program: ExportedProgram) -> None:
 
 def _read_once(program: ExportedProgram) -> None:
     """Puts a `clone`, which torch-mlir drops, behind each constant: it writes one for each use, and takes none in
-    lists of tensors."""
+    lists of tensors. Constants without elements, which have no bytes to write, become `full`."""
     placeholders = _placeholders(program)
     for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
         if spec.kind != InputKind.USER_INPUT:
+            value = node.meta["val"]
             with program.graph.inserting_after(placeholders[-1]):
-                copy = program.graph.call_function(aten.clone.default)
+                copy = (program.graph.call_function(aten.full.default, (list(value.shape), 0), {"dtype": value.dtype})
+                        if _is_empty(value) else program.graph.call_function(aten.clone.default))
             node.replace_all_uses_with(copy)
-            copy.args, copy.meta = (node,), dict(node.meta)
+            copy.args, copy.meta = copy.args or (node,), dict(node.meta)

@@ -1,5 +1,6 @@
 """Marks where PyTorch stops gradients. linalg has no op for that, so gradients would flow on."""
 
+import operator
 from collections.abc import Sequence
 
 import torch
@@ -8,18 +9,25 @@ from torch.fx import Node
 
 from weir.torch.operators import stop_gradient
 
+aten = torch.ops.aten
+# Their first result alone has a gradient in PyTorch; the others are statistics.
+NORMS = {aten.native_layer_norm.default, aten.native_group_norm.default, aten.native_batch_norm.default,
+         aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats,
+         aten._native_batch_norm_legit_no_training.default, aten._batch_norm_with_update.default,
+         aten._batch_norm_no_update.default, aten._fused_rms_norm.default}
+
 
 def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
     """Writes `weir.stop_gradient` in place where a gradient stops between the inputs that are `trained` and the outputs.
 
-    Those are `detach` and calls under `no_grad`; embeddings with a padding index have a decomposition. `program` is
+    Those are `detach`, calls under `no_grad` and statistics of normalizations; embeddings with a padding index have a decomposition. `program` is
     not decomposed yet: nothing of the kind is left then.
     """
     for node in _find_stops(program, trained):
-        if node.target is torch.ops.aten.detach.default:
+        if node.target is aten.detach.default:
             node.target = stop_gradient
             continue
-        for result in list(node.users):  # by getitem
+        for result in [node] if node.target is operator.getitem else list(node.users):  # by getitem
             with program.graph.inserting_after(result):
                 stopped = program.graph.call_function(stop_gradient, (result,))
             stopped.meta = dict(result.meta)
@@ -54,10 +62,12 @@ def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]
 def _is_float(node: Node) -> bool:
     value = node.meta.get("val")
     parts = value if isinstance(value, (tuple, list)) else [value]
-    return any(isinstance(part, torch.Tensor) and part.is_floating_point() for part in parts)
+    return any(isinstance(part, torch.Tensor) and (part.is_floating_point() or part.is_complex()) for part in parts)
 
 
 def _stops(node: Node) -> bool:
     if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
         return node.args[0] is False
-    return node.target is torch.ops.aten.detach.default
+    if node.target is operator.getitem:
+        return node.args[0].target in NORMS and node.args[1] > 0
+    return node.target is aten.detach.default

@@ -17,6 +17,7 @@ from weir.compiling import make_bind, make_rebuild
 from weir.execution import Execution
 from weir.graphs import Exported, ExportError
 from weir.runtime import Device, open_device
+from weir.torch.calls import get_module
 from weir.torch.exporting import export
 from weir.holes import SEED, STEP
 
@@ -35,7 +36,7 @@ class Module(nn.Module):
 
     def __init__(
         self,
-        module: nn.Module,
+        module: nn.Module | Callable,
         example: Sequence | Mapping,
         *,
         device: str | Device = "auto",
@@ -47,7 +48,7 @@ class Module(nn.Module):
         The arguments and errors are those of `weir.compile`, but with one example only.
         """
         super().__init__()
-        self.module = module
+        self.module = module = get_module(module)
         exported = export(module, example, keep_buffers=True, copies=False)
         self._program = _Program(exported, open_device(device), memory_limit, precision,
                                  ["--vjp=main", "--entry=main.vjp"])
@@ -89,7 +90,7 @@ class _Program:
                                           precision)
         self._execution = Execution(path, device)
         self.names = [argument.name for argument in exported.arguments]
-        self.results = exported.results
+        self.results, self.fixed = exported.results, set(exported.fixed)
         self.written = [argument.name for argument in exported.arguments
                         if argument.kind == "state" and argument.name in exported.results]
         vjp = self._execution.entries.get("main.vjp")
@@ -109,7 +110,7 @@ class _Run(torch.autograd.Function):
         results = program.run("main", dict(zip(names, values)))
         made = tuple(results[name] for name in program.results)
         ctx.mark_non_differentiable(*(value for name, value in zip(program.results, made)
-                                      if not value.is_floating_point() or name in program.written))
+                                      if not value.is_floating_point() or name in program.fixed | set(program.written)))
         return made
 
     @staticmethod

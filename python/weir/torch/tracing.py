@@ -15,13 +15,13 @@ from weir.torch.calls import Held, bind, get_module, keep_lines, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.complexes import get_composites, refuse_complex, split_complex
 from weir.torch.decompositions import get_table
-from weir.torch.failures import explain, quiet
+from weir.torch.failures import explain, explain_decomposition, quiet
 from weir.torch.folding import fold_constants, is_random
 from weir.torch.functions import marking, refuse_hooks, refuse_marks
 from weir.torch.gradients import find_flow, mark_stops
 from weir.torch.lowering import refuse_fatal
 from weir.torch.operators import Random, marked, uniform
-from weir.torch.places import CALLED, list_calls, refuse
+from weir.torch.places import CALLED, find_line, list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
 from weir.torch.unsigned import widen_bytes
 
@@ -50,6 +50,7 @@ class Tracing:
         self.states: dict[str, torch.Tensor] = {}  # of the buffers, those that are arguments
         self.results: list[str] = []
         self.unsigned_results: list[str] = []
+        self.fixed_results: set[str] = set()  # through which no gradient flows
         self.output: Any = None
 
     @property
@@ -118,9 +119,13 @@ class Tracing:
             for part in parts
             for value in part.values()
         ]
+        flow = find_flow(program, trained)
+        nodes = {node.name: node for node in program.graph.nodes}
+        self.fixed_results = {name for name, output in zip(self.results, program.graph_signature.user_outputs, strict=True)
+                              if nodes.get(output) not in flow}
         if self._gradients:
             refuse_hooks(self._module)
-            refuse_marks(program, find_flow(program, trained))
+            refuse_marks(program, flow)
         mark_stops(program, trained)
 
         def finish() -> tuple[set[str], Any]:
@@ -144,7 +149,10 @@ class Tracing:
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 name = arguments[program.graph_signature.user_inputs.index(spec.target)]
                 if name not in self.states:
-                    raise ExportError(f"the module writes to its input {name}, which a graph cannot; copy it first")
+                    node = next(node for node in program.graph.nodes if node.name == spec.arg.name)
+                    operator = node.meta.get("torch_fn", ("", str(node.target)))[1].rpartition(".")[2]
+                    raise ExportError(f"the module writes to its input {name}, which a graph cannot; copy it first: "
+                                      f"{operator}, {find_line(node)}")
                 found.add(name)
         return found
 
@@ -171,10 +179,14 @@ class Tracing:
 def prepare(program: torch.export.ExportedProgram, replicas: int = 1, gradients: bool = True) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated, complex numbers as
     pairs."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-        program = program.run_decompositions(get_table(gradients) | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
-                                             Collectives(find_axis(replicas)).get_table())
+    table = (get_table(gradients) | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
+             Collectives(find_axis(replicas)).get_table())
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+            program = program.run_decompositions(table)
+    except Exception as error:  # of a decomposition, Weir's or PyTorch's
+        raise ExportError(explain_decomposition(error)) from error
     widen_bytes(program)
     left = split_complex(program)
     fold_constants(program)
