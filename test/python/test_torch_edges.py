@@ -62,7 +62,7 @@ def check_gradients(functions, *operands):
         expected = torch.zeros_like(value) if value.grad is None else value.grad
         given = found[name].grad
         given = torch.zeros_like(value) if given is None else given.double()
-        torch.testing.assert_close(given, expected, rtol=1e-5, atol=1e-6, msg=lambda text: f"{name}: {text}")
+        torch.testing.assert_close(given, expected, rtol=1e-5, atol=1e-6, equal_nan=True, msg=lambda text: f"{name}: {text}")
 
 
 def test_many_masks_of_one_shape():
@@ -365,3 +365,12 @@ def test_refusals_of_decompositions_name_the_line():
     with pytest.raises(weir.torch.ExportError, match=r"writes to its input m, .*: batch_norm, .*test_torch_edges.py:\d+: "):
         weir.torch.export(lambda x, m, v: functional.batch_norm(x, m, v, training=True),
                           (torch.randn(2, 3, 4), torch.zeros(3), torch.ones(3)))
+
+
+def test_angles_and_log_sums_at_their_edges():
+    """PyTorch's angle has no NaN in its gradient at the origin; its logarithm of a sum has one beside an infinity."""
+    y, x = torch.tensor([0.0, 0.0, -0.0, -0.0, 1.0, 0.0]), torch.tensor([0.0, -0.0, 0.0, -0.0, 0.0, -2.0])
+    check_values({"angle": torch.atan2}, y, x)
+    check_gradients({"angle": torch.atan2}, y, x)
+    rows = torch.tensor([[-math.inf] * 3, [math.inf, 1, 2], [math.nan, 1, 1], [1, 2, 3]])
+    check_gradients({"sum": lambda x: x.logsumexp(1)}, rows)

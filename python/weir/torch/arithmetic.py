@@ -68,6 +68,8 @@ def _negate(x: torch.Tensor) -> torch.Tensor:
 
 def _equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Not unequal: torch-mlir takes a value to equal itself, also where it is NaN."""
+    if x.shape != y.shape:
+        return NotImplemented
     x, y = _promote(x, y)
     return torch.logical_not(x != y) if x.is_floating_point() else NotImplemented
 
@@ -80,6 +82,24 @@ def _fmod(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     rest = torch.remainder(x.abs(), y.abs())
     signed = torch.where(x < 0, -rest, rest)
     return torch.where((x == 0) & (rest == 0), x, signed)
+
+
+def _make_atan2() -> Callable:
+    """Returns the angle's decomposition. Its gradient is 0 at the origin, as PyTorch has it, not NaN."""
+    is_inside = [False]  # the angles that it is made of stay
+
+    def decompose(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        if is_inside[0] or not x.is_floating_point():
+            return NotImplemented
+        is_inside[0] = True
+        try:
+            is_origin = (y == 0) & (x == 0)
+            angle = torch.atan2(y, torch.where(is_origin, torch.ones((), dtype=x.dtype), x))
+            return torch.where(is_origin, torch.atan2(stop_gradient(y), stop_gradient(x)), angle)
+        finally:
+            is_inside[0] = False
+
+    return decompose
 
 
 def _floor_divide(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
@@ -113,22 +133,15 @@ def _with_mode(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str |
 
 
 def _clamp(x: torch.Tensor, low: float | None = None, high: float | None = None) -> torch.Tensor:
-    """Between two numbers. NaN stays; at a bound the gradient is x's."""
+    """Between two numbers, which wrap as PyTorch's do beside bytes. NaN stays; at a bound the gradient is x's."""
     dtype = x.dtype
     for bound in (low, high):
         if bound is not None:
             dtype = torch.promote_types(dtype, torch.result_type(x, bound))
-    if not dtype.is_floating_point:
-        return NotImplemented
     x = x.to(dtype)
     if any(bound is not None and math.isnan(bound) for bound in (low, high)):
         return torch.full_like(x, math.nan)
-    made = x
-    if low is not None:
-        made = torch.where(x < _round(low, x), _round(low, x), made)
-    if high is not None:
-        made = torch.where(made > _round(high, x), _round(high, x), made)
-    return made
+    return _limit(x, *(None if bound is None else _round(bound, x) for bound in (low, high)))
 
 
 def _clamp_by_tensors(x: torch.Tensor, low: torch.Tensor | None = None, high: torch.Tensor | None = None) -> torch.Tensor:
@@ -137,16 +150,19 @@ def _clamp_by_tensors(x: torch.Tensor, low: torch.Tensor | None = None, high: to
     for bound in (low, high):
         if bound is not None:
             dtype = torch.promote_types(dtype, torch.result_type(x, bound))
-    if not dtype.is_floating_point:
-        return NotImplemented
-    made = x.to(dtype)
+    if dtype == torch.bool:
+        wide = (each if each is None else each.to(torch.int32) for each in (x, low, high))
+        return _limit(*wide).to(torch.bool)
+    return _limit(*(each if each is None else each.to(dtype) for each in (x, low, high)))
+
+
+def _limit(x: torch.Tensor, low: torch.Tensor | None, high: torch.Tensor | None) -> torch.Tensor:
+    is_float = x.is_floating_point()
     if low is not None:
-        low = low.to(dtype)
-        made = torch.where((made < low) | (low != low), low, made)
+        x = torch.where((x < low) | (low != low) if is_float else x < low, low, x)
     if high is not None:
-        high = high.to(dtype)
-        made = torch.where((made > high) | (high != high), high, made)
-    return made
+        x = torch.where((x > high) | (high != high) if is_float else x > high, high, x)
+    return x
 
 
 def _pick(is_first: Callable) -> Callable:
@@ -188,6 +204,7 @@ TABLE = {
     aten.threshold.default: _threshold,
     aten.hardshrink.default: _hardshrink,
     aten.softshrink.default: _softshrink,
+    aten.atan2.default: _make_atan2(),
     aten.fmod.Tensor: _fmod,
     aten.fmod.Scalar: _fmod,
     aten.floor_divide.default: _floor_divide,
