@@ -48,12 +48,6 @@ def test_kth_value(keepdim):
     equal(ordering.kth_value(values, 3, 0, keepdim), torch.kthvalue(values, 3, 0, keepdim))
 
 
-@pytest.mark.parametrize("size", [1, 4, 7])
-def test_median(size):
-    for values in (torch.randn(size), torch.randint(0, 9, (size, 2)), torch.full((size,), float("nan"))):
-        torch.testing.assert_close(ordering.median(values), torch.median(values), equal_nan=True)
-
-
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("values", [TIED, torch.randint(-3, 3, (4, 11)), torch.tensor(2.0)], ids=str)
 def test_running_limits_are_the_last_of_equal_ones(values, largest):

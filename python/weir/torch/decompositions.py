@@ -9,6 +9,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from weir import running
 from weir.graphs import ExportError
 from weir.torch import arithmetic, ordering, pooling, scattering, special
+from weir.torch.families import FAMILIES
 from weir.torch.operators import limit, stop_gradient
 
 aten = torch.ops.aten
@@ -145,7 +146,9 @@ def _hardswish(x: torch.Tensor) -> torch.Tensor:
 def _limit(largest: bool) -> Callable:
     """The largest or smallest elements, whose gradient is shared among equal ones."""
     def decompose(x: torch.Tensor, dim: list[int] | None = None, keepdim: bool = False) -> torch.Tensor:
-        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+        if x.dim() == 0:
+            return x.clone()
+        if not x.is_floating_point() or x.numel() == 0:
             return NotImplemented
         dims = {d % x.dim() for d in (dim or range(x.dim()))}
         made = limit(x, int(largest), sum(1 << d for d in dims))
@@ -157,7 +160,9 @@ def _limit(largest: bool) -> Callable:
 def _place(largest: bool) -> Callable:
     """The place of the first of the largest or smallest elements. A NaN counts as one."""
     def decompose(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
-        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+        if x.dim() == 0:
+            return torch.zeros((), dtype=torch.int64, device=x.device)
+        if not x.is_floating_point() or x.numel() == 0:
             return NotImplemented
         flat = x.reshape(-1) if dim is None else x
         along = 0 if dim is None else dim % x.dim()
@@ -175,13 +180,22 @@ def _place(largest: bool) -> Callable:
 def _limit_with_place(largest: bool) -> Callable:
     """The gradient goes to the place."""
     def decompose(x: torch.Tensor, dim: int, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+        if x.dim() == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+        if not x.is_floating_point() or x.numel() == 0:
             return NotImplemented
         place = _place(largest)(x, dim, True)
         made = x.gather(dim, place)
         return (made, place) if keepdim else (made.squeeze(dim), place.squeeze(dim))
 
     return decompose
+
+
+def _is_set(x: torch.Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> torch.Tensor:
+    """`all` and `any` of one element, that torch-mlir has no dimension of."""
+    if x.dim():
+        return NotImplemented
+    return (x != 0).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
 
 
 def _vector_norm(x: torch.Tensor, ord: float = 2, dim: list[int] | None = None, keepdim: bool = False, *,
@@ -350,7 +364,7 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
     tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | pooling.TABLE | scattering.get_table(gradients)
-    return get_decomposition_table() | tables | {
+    return get_decomposition_table() | FAMILIES | tables | {
         aten.scaled_dot_product_attention.default: _attend,
         aten._safe_softmax.default: _safe_softmax,
         aten.embedding.default: _embedding,
@@ -369,6 +383,10 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.min.dim: _limit_with_place(largest=False),
         aten.argmax.default: _place(largest=True),
         aten.argmin.default: _place(largest=False),
+        aten.all.dim: _is_set,
+        aten.all.dims: _is_set,
+        aten.any.dim: _is_set,
+        aten.any.dims: _is_set,
         aten.linalg_vector_norm.default: _vector_norm,
         aten._embedding_bag.default: _embedding_bag,
         aten._embedding_bag_forward_only.default: _embedding_bag,

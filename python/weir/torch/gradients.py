@@ -7,6 +7,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from weir.torch import bessel
 from weir.torch.operators import stop_gradient
 
 aten = torch.ops.aten
@@ -20,8 +21,8 @@ NORMS = {aten.native_layer_norm.default, aten.native_group_norm.default, aten.na
 def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
     """Writes `weir.stop_gradient` in place where a gradient stops between the inputs that are `trained` and the outputs.
 
-    Those are `detach`, calls under `no_grad` and statistics of normalizations; embeddings with a padding index have a decomposition. `program` is
-    not decomposed yet: nothing of the kind is left then.
+    Those are `detach`, calls under `no_grad`, functions without a gradient and statistics of normalizations; embeddings
+    with a padding index have a decomposition. `program` is not decomposed yet: nothing of the kind is left then.
     """
     for node in _find_stops(program, trained):
         if node.target is aten.detach.default:
@@ -70,4 +71,4 @@ def _stops(node: Node) -> bool:
         return node.args[0] is False
     if node.target is operator.getitem:
         return node.args[0].target in NORMS and node.args[1] > 0
-    return node.target is aten.detach.default
+    return node.target is aten.detach.default or node.target in bessel.FIXED

@@ -1,19 +1,78 @@
-"""Loops of PyTorch's `while_loop`, as torch-mlir takes them."""
+"""Loops of PyTorch's `while_loop`, as torch-mlir takes them, and branches of its `cond`, both of which are computed."""
+
+from collections.abc import Sequence
 
 import torch
 from torch.fx import GraphModule, Node
 
-from weir.torch.places import list_calls, refuse
+from weir.torch.places import emit, list_calls, refuse
 
-WHILE = torch.ops.higher_order.while_loop
+aten = torch.ops.aten
+
+WHILE, COND = torch.ops.higher_order.while_loop, torch.ops.higher_order.cond
+
+
+def inline_branches(program: torch.export.ExportedProgram) -> None:
+    """Replaces each `torch.cond`, in place, by both of its functions and a choice of their results.
+
+    A function's operands are zeros if it is not chosen: a gradient that is NaN there ends at that choice, and no index
+    is out of range.
+    """
+    for module in reversed(list(program.graph_module.modules())):
+        if isinstance(module, GraphModule) and (nodes := module.graph.find_nodes(op="call_function", target=COND)):
+            names = {old: new for node in nodes for old, new in _inline(module, node).items()}
+            if module is program.graph_module:
+                for spec in program.graph_signature.output_specs:
+                    spec.arg.name = names.get(spec.arg.name, spec.arg.name)
+            module.recompile()
+
+
+def _inline(module: GraphModule, node: Node) -> dict[str, str]:
+    """Returns the names of the results by those that they had."""
+    flag, *functions, operands = node.args
+    graph = module.graph
+    with graph.inserting_before(node):
+        if isinstance(flag, bool):
+            results = _copy(module, getattr(module, functions[not flag].target), operands)
+        else:
+            zeros = [emit(operand, aten.full.default, [], 0, dtype=operand.meta["val"].dtype) for operand in operands]
+            sides = [[emit(operand, aten.where.self, flag, *pair) for operand, pair in zip(operands, pairs)]
+                     for pairs in (zip(operands, zeros), zip(zeros, operands))]
+            made = [_copy(module, getattr(module, function.target), side) for function, side in zip(functions, sides)]
+            results = [emit(yes, aten.where.self, flag, yes, no) for yes, no in zip(*made)]
+    names = {}
+    for user in list(node.users):
+        names[user.name] = results[user.args[1]].name
+        user.replace_all_uses_with(results[user.args[1]])
+        graph.erase_node(user)
+    graph.erase_node(node)
+    for function in functions:
+        if not function.users:
+            graph.erase_node(function)
+    return names
+
+
+def _copy(module: GraphModule, function: GraphModule, operands: Sequence[Node]) -> list[Node]:
+    """Copies a function's calls to where the graph inserts; returns its results."""
+    values = dict(zip(function.graph.find_nodes(op="placeholder"), operands, strict=True))
+    for node in function.graph.nodes:
+        if node.op == "get_attr":  # a function of a loop inside, or a constant
+            name = f"{node.target}_{len(list(module.children()))}_inlined"
+            setattr(module, name, getattr(function, node.target))
+            values[node] = module.graph.get_attr(name)
+            values[node].meta = dict(node.meta)
+        elif node.op == "call_function":
+            values[node] = module.graph.node_copy(node, values.__getitem__)
+    [end] = function.graph.find_nodes(op="output")
+    return [values[result] for result in end.args[0]]
 
 
 def refuse_branches(program: torch.export.ExportedProgram) -> None:
-    """Refuses, by ExportError, functions of functions beside loops: `torch.cond`, `scan` and their kin."""
+    """Refuses, by ExportError, functions of functions beside loops: `scan` and its kin."""
     nodes = [node for node in list_calls(program) if isinstance(node.target, torch._ops.HigherOrderOperator)]
     if other := [node for node in nodes if node.target is not WHILE]:
-        refuse("functions of functions that have no form here; take torch.where of both results in place of a cond, and "
-               "torch.while_loop or a loop of Python in place of a scan", other)
+        refuse("functions of functions that have no form here; take torch.while_loop or a loop of Python in place of a scan",
+               other)
 
 
 def carry_all(program: torch.export.ExportedProgram) -> None:

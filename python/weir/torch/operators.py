@@ -15,9 +15,11 @@ _library.define("stop_gradient(Tensor x) -> Tensor")
 _library.define("marked(Tensor x, str what) -> Tensor")
 _library.define("limit(Tensor x, int largest, int dims) -> Tensor")
 _library.define("uniform(int[] size, int stream, *, Device? device=None) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
+_library.define("bitcast(Tensor x, ScalarType dtype) -> Tensor")
 _library.define("argsort(Tensor key, int descending, int count) -> Tensor")
 _library.impl("stop_gradient", lambda x: x.clone(), "CompositeExplicitAutograd")
 _library.impl("marked", lambda x, what: x.clone(), "CompositeExplicitAutograd")
+_library.impl("bitcast", lambda x, dtype: x.view(dtype).clone(), "CompositeExplicitAutograd")
 # Along the dimensions whose bits are set in `dims`.
 _library.impl(
     "limit",
@@ -43,6 +45,7 @@ stop_gradient = torch.ops.weir.stop_gradient.default
 marked = torch.ops.weir.marked.default
 limit = torch.ops.weir.limit.default
 uniform = torch.ops.weir.uniform.default
+bitcast = torch.ops.weir.bitcast.default
 argsort = torch.ops.weir.argsort.default
 COLLECTIVES = (torch.ops.weir.all_reduce.default, torch.ops.weir.all_gather.default, torch.ops.weir.reduce_scatter.default)
 

@@ -11,7 +11,7 @@ from weir.torch.operators import argsort
 aten = torch.ops.aten
 
 
-def _order(values: torch.Tensor, descending: bool, count: int | None = None) -> torch.Tensor:
+def find_order(values: torch.Tensor, descending: bool, count: int | None = None) -> torch.Tensor:
     """Returns the first `count` elements of the last dimension in sorted order, by their numbers."""
     if values.numel() == 0:
         shape = values.shape if count is None else (*values.shape[:-1], count)
@@ -27,7 +27,7 @@ def _order(values: torch.Tensor, descending: bool, count: int | None = None) -> 
 def _sorted(values: torch.Tensor, dim: int, descending: bool, count: int | None = None) -> tuple:
     if values.dim() == 0:
         return values.clone(), torch.zeros((), dtype=torch.int64, device=values.device)
-    order = _order(values.detach().movedim(dim, -1), descending, count).movedim(-1, dim)
+    order = find_order(values.detach().movedim(dim, -1), descending, count).movedim(-1, dim)
     return values.gather(dim, order), order
 
 
@@ -49,15 +49,6 @@ def kth_value(values: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False
     found, order = _sorted(values, dim, False, k)
     found, order = (part.narrow(dim, k - 1, 1) for part in (found, order))
     return (found, order) if keepdim else (found.squeeze(dim), order.squeeze(dim))
-
-
-def median(values: torch.Tensor) -> torch.Tensor:
-    """The lower one of two middle elements; NaN if there is one."""
-    flat = values.reshape(-1)
-    middle, _ = kth_value(flat, (flat.numel() + 1) // 2)
-    if not values.is_floating_point():
-        return middle
-    return torch.where(torch.isnan(flat).any(), torch.full((), float("nan"), dtype=values.dtype), middle)
 
 
 def running_limit(largest: bool) -> Callable:
@@ -112,7 +103,6 @@ TABLE = {
     aten.sort.stable: sort_stable,
     aten.topk.default: top_k,
     aten.kthvalue.default: kth_value,
-    aten.median.default: median,
     aten.cummax.default: running_limit(largest=True),
     aten.cummin.default: running_limit(largest=False),
     aten.histc.default: count_in_bins,

@@ -140,7 +140,7 @@ def scatter_reduce(own: torch.Tensor, dim: int, index: torch.Tensor, source: tor
     return _scatter(own, dim, index, source, reduce, include_self, shares)
 
 
-def _put(own: torch.Tensor, place: torch.Tensor, updates: torch.Tensor, reduce: str) -> torch.Tensor:
+def write_rows(own: torch.Tensor, place: torch.Tensor, updates: torch.Tensor, reduce: str) -> torch.Tensor:
     """Writes rows `updates` [m, ..] at the rows of `own` [n, ..] that `place` [m] names."""
     if place.numel() == 0:
         return own.clone()
@@ -178,7 +178,7 @@ def index_put(own: torch.Tensor, indices: Sequence[torch.Tensor | None], values:
     values = values.expand(*rest[:first], *place.shape, *rest[first:])
     values = values.movedim(tuple(range(first, first + place.dim())), tuple(range(place.dim())))
     moved = own.permute(*dims, *others)
-    made = _put(moved.reshape(-1, *rest), place.reshape(-1), values.reshape(-1, *rest),
+    made = write_rows(moved.reshape(-1, *rest), place.reshape(-1), values.reshape(-1, *rest),
                 "sum" if accumulate else "replace").reshape(moved.shape)
     back = [0] * own.dim()
     for position, d in enumerate([*dims, *others]):
@@ -189,8 +189,8 @@ def index_put(own: torch.Tensor, indices: Sequence[torch.Tensor | None], values:
 def _along(dim: int, own: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str) -> torch.Tensor:
     place = _check(index.reshape(-1), own.shape[dim] if own.dim() else 1)
     if own.dim() == 0:
-        return _put(own.reshape(1), place, source.reshape(-1), reduce).reshape(())
-    return _put(own.movedim(dim, 0), place, source.movedim(dim, 0), reduce).movedim(0, dim)
+        return write_rows(own.reshape(1), place, source.reshape(-1), reduce).reshape(())
+    return write_rows(own.movedim(dim, 0), place, source.movedim(dim, 0), reduce).movedim(0, dim)
 
 
 def index_add(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1):
@@ -207,6 +207,30 @@ def index_fill(own: torch.Tensor, dim: int, index: torch.Tensor, value: float) -
         index = wrap(index, shape[dim])
         shape[dim] = index.numel()
     return _along(dim, own, index, torch.full(shape, value, dtype=own.dtype), "replace")
+
+
+def index_reduce(own: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str, *,
+                 include_self: bool = True, shares: bool = True) -> torch.Tensor:
+    if own.dim() == 0:
+        return _scatter(own, 0, index.reshape(()), source.reshape(()), reduce, include_self, shares)
+    index = index.reshape([-1 if d == dim % own.dim() else 1 for d in range(own.dim())]).expand(source.shape)
+    return _scatter(own, dim, index, source, reduce, include_self, shares)
+
+
+def put(own: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
+    place = _check(wrap(index.reshape(-1), own.numel()), own.numel())
+    return write_rows(own.reshape(-1), place, source.reshape(-1), "sum" if accumulate else "replace").reshape(own.shape)
+
+
+def masked_scatter(own: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Elements of `source`, in their order, where the mask is set."""
+    shape = torch.broadcast_shapes(own.shape, mask.shape)
+    own, mask = own.expand(shape), mask.expand(shape)
+    if source.numel() == 0:
+        return own.clone()
+    flags = mask.reshape(-1)
+    number = torch.where(flags, flags.to(torch.int64).cumsum(0) - 1, torch.zeros((), dtype=torch.int64))
+    return torch.where(mask, source.reshape(-1)[number].reshape(shape), own)
 
 
 def grouped_mm(x: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
@@ -244,6 +268,9 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.index_add.default: index_add,
         aten.index_copy.default: index_copy,
         aten.index_fill.int_Scalar: index_fill,
+        aten.index_reduce.default: functools.partial(index_reduce, shares=gradients),
+        aten.put.default: put,
+        aten.masked_scatter.default: masked_scatter,
         aten._grouped_mm.default: _grouped_mm_of_torch,
     }
     # Registered by transformers, if that is there.

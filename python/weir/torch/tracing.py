@@ -14,12 +14,14 @@ from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, keep_lines, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
 from weir.torch.complexes import get_composites, refuse_complex, split_complex
+from weir.torch.composites import Composing
 from weir.torch.decompositions import get_table
 from weir.torch.failures import explain, explain_decomposition, quiet
 from weir.torch.folding import fold_constants, is_random
 from weir.torch.functions import marking, refuse_hooks, refuse_marks
 from weir.torch.gradients import find_flow, mark_stops
 from weir.torch.lowering import refuse_fatal
+from weir.torch.loops import inline_branches
 from weir.torch.operators import Random, marked, uniform
 from weir.torch.places import CALLED, find_line, list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
@@ -103,7 +105,7 @@ class Tracing:
         parts = (self.batch, self.targets, self.parameters, self.states)
         values = tuple(value.detach() for part in parts for value in part.values())
         try:
-            with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])), marking():
+            with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])), marking(), Composing():
                 program = _trace(_Wrapper(call, self._module, [self._buffers[name] for name in constant]), values)
         finally:
             for part in self._module.modules():
@@ -111,6 +113,7 @@ class Tracing:
                     part._init_flat_weights()  # it keeps what it was called with
         if self.is_data_parallel:
             refuse_own_collectives(program)
+        inline_branches(program)
         if dynamic := [node for node in list_calls(program) if _is_dynamic(node)]:
             refuse("results whose shapes depend on values", dynamic)
         # Gradients are of parameters where there is a loss, or else of any float.
