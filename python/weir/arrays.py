@@ -136,6 +136,58 @@ class Array(NDArrayOperatorsMixin):
         self._donated_to, self._buffer, self._values = entry, None, None
 
 
+class ComplexArray(Array):
+    """A result of complex numbers: on the device, pairs of their real and imaginary parts."""
+
+    def __init__(self, pairs: Array):
+        super().__init__(pairs._tensor, pairs._buffer)
+        self.pairs = pairs  # with a last dimension of 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self._tensor.shape[:-1]
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        """The type of the elements, complex64 or complex128."""
+        return numpy.result_type(self._tensor.dtype, numpy.complex64)
+
+    def numpy(self) -> numpy.ndarray:
+        """Returns the values as a read-only array. Reading again returns the same array."""
+        return self.pairs.numpy().view(self.dtype)[..., 0]
+
+    def torch(self) -> Any:
+        """Returns a copy of the values as a PyTorch tensor in host memory."""
+        import torch
+
+        return torch.from_numpy(self.numpy().copy())
+
+    def wait(self) -> "ComplexArray":
+        """Waits for the run and returns this array; the values stay on the device."""
+        self.pairs.wait()
+        return self
+
+    def __repr__(self) -> str:
+        return f"<complex {self.pairs!r}>"
+
+
+def split_parts(name: str, value: Any) -> Any:
+    """Returns complex numbers, of any library, as pairs of their parts along a last dimension of 2.
+
+    Errors: TypeError for other numbers.
+    """
+    if isinstance(value, ComplexArray):
+        return value.pairs
+    torch = sys.modules.get("torch")
+    if torch and isinstance(value, torch.Tensor) and value.is_complex():
+        return torch.view_as_real(value.resolve_conj())
+    array = numpy.asarray(value)
+    if array.dtype.kind != "c":
+        raise TypeError(f"{name} is {array.dtype}, but the program was compiled for complex numbers")
+    return numpy.asarray(array, order="C")[..., None].view(array.real.dtype)
+
+
 class Status:
     """The result of a run that says whether an index was out of range. It is read with the others."""
 

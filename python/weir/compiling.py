@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from weir.arrays import Array, like
+from weir.arrays import Array, ComplexArray, like, split_parts
 from weir.building import PREDICT, Call, StepOptions, build, build_step, is_array, name_entries, telling
 from weir.graphs import Exported, Result
 from weir.optimizers import Group, Optimizer, Rate
@@ -192,13 +192,18 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
     # The names of the tensors of a call that has nothing else, by the number of its arguments in order and the names of
     # the others: asking `inspect` takes longer than a small run.
     known: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    are_complex: list[str] = []
+    map_bound(bind(made, example), lambda name, value: are_complex.append(name) if value.is_complex() else None)
+
+    def pair(given: dict[str, Any]) -> dict[str, Any]:
+        return given | {name: split_parts(name, given[name]) for name in are_complex if name in given}
 
     def make(arguments: tuple, named: dict) -> dict[str, Any]:
         values = (*arguments, *named.values())
         are_tensors = all(isinstance(value, torch.Tensor) or is_array(value) for value in values)
         key = (len(arguments), tuple(named))
         if are_tensors and (names := known.get(key)):
-            return dict(zip(names, values))
+            return pair(dict(zip(names, values)))
         bound = signature.bind(*arguments, **named)
         given: dict[str, Any] = {}
         map_bound(bound, lambda name, value: given.setdefault(name, value), is_leaf=is_array)
@@ -210,7 +215,7 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
             names = {id(value): name for name, value in given.items()}
             if len(names) == len(values):  # one tensor given twice tells not which is which
                 known[key] = [names[id(value)] for value in values]
-        return given
+        return pair(given)
 
     return make
 
@@ -229,7 +234,13 @@ def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     output = exported.output  # alone: a graph has the values of all parameters
 
     def rebuild(results: dict[str, Array], given: Any) -> Any:
-        return map_leaves(output, lambda place, leaf: like(results[leaf.name], given),
+        return map_leaves(output, lambda place, leaf: find(results[leaf.name], leaf, given),
                           lambda value: isinstance(value, Result))
+
+    def find(value: Any, leaf: Result, given: Any) -> Any:
+        value = like(value, given)
+        if not leaf.is_complex:
+            return value
+        return torch.complex(*value.unbind(-1)) if isinstance(value, torch.Tensor) else ComplexArray(value)
 
     return rebuild

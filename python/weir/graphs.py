@@ -79,6 +79,7 @@ class Result:
     """Stands for a result, by its name, in the nested values that a model returns."""
 
     name: str
+    is_complex: bool = False  # the graph gives pairs of a real and an imaginary part
 
 
 def write_tensors(path: str | pathlib.Path, values: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ def export(
                them. Buffers that the module writes are of kind "state" and donated. Other buffers become constants; with `keep_buffers`, those of floats in the
                module's state_dict become arguments of kind "state". Where random numbers are drawn, "random.seed" and
                "random.step" follow.
+               Complex numbers are pairs of their parts, along a last dimension of 2, as inputs and as results.
     Results:   the loss, if given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys; then the
                state that is written, under its names.
@@ -57,9 +58,10 @@ def export(
     for name, value in (tracing.batch | targets).items():
         if value.dtype in UNSIGNED:
             raise ExportError(f"{name} is {value.dtype}, which torch-mlir does not lower; convert it, as by .int()")
-    for name, value in (tracing.batch | targets | tracing.parameters).items():
+    for name, value in (targets | tracing.parameters).items():
         if value.is_complex():
-            raise ExportError(f"{name} is {value.dtype}, but a graph takes real numbers; give torch.view_as_real({name})")
+            raise ExportError(f"{name} is {value.dtype}, but a graph has parameters and targets of real numbers; give "
+                              f"torch.view_as_real({name})")
     sharding = find_sharding(module, tracing.parameters)
     text, is_random, ranks = tracing.trace(
         keep_buffers, lambda program: _write(program, entry, tracing, sharding, replicas))

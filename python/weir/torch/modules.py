@@ -16,10 +16,11 @@ from weir.building import CompileError, run_compiler
 from weir.compiling import make_bind, make_rebuild
 from weir.execution import Execution
 from weir.graphs import Exported, ExportError
+from weir.holes import SEED, STEP
 from weir.runtime import Device, open_device
 from weir.torch.calls import get_module
 from weir.torch.exporting import export
-from weir.holes import SEED, STEP
+from weir.torch.trees import to_pairs
 
 aten = torch.ops.aten
 OPTIONS = {"device", "memory_limit", "precision"}  # of torch.compile's backend
@@ -212,7 +213,7 @@ class _Graph:
         names = [argument.name for argument in exported.arguments if argument.kind == "input"]
 
         def run(*values: Any) -> Any:
-            tensors = (value for value in values if isinstance(value, torch.Tensor))
+            tensors = (to_pairs(value) for value in values if isinstance(value, torch.Tensor))
             results = rebuild(program.run("main", dict(zip(names, tensors, strict=True)) | _draw_seed(program.names)), None)
             return [_lay_out(result, stride) for result, stride in zip(results, strides, strict=True)]
 

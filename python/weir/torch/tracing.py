@@ -24,7 +24,7 @@ from weir.torch.lowering import refuse_fatal
 from weir.torch.loops import inline_branches
 from weir.torch.operators import Random, marked, uniform
 from weir.torch.places import CALLED, find_line, list_calls, refuse
-from weir.torch.trees import flatten, map_tensors
+from weir.torch.trees import flatten, map_tensors, to_pairs
 from weir.torch.unsigned import widen_bytes
 
 
@@ -38,7 +38,7 @@ class Tracing:
         keep_lines(loss)
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
-        map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))
+        map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, to_pairs(tensor)))
         if not self.batch:
             raise TypeError("the inputs hold no tensor; without one there is nothing to compute on")
         self._held = Held(self._module)
@@ -91,7 +91,8 @@ class Tracing:
             buffers = dict(zip(constant, held)) | {
                 name: state.clone() if name in written else state for name, state in states.items()
             }
-            bound = map_bound(self._bound, lambda place, _: batch[place])
+            bound = map_bound(self._bound, lambda place, given: torch.view_as_complex(batch[place]) if given.is_complex()
+                              else batch[place])
             weights = {name: self._flat[name].gather(weight) if name in self._flat else weight
                        for name, weight in weights.items()}
             with self._held.replaced(weights | buffers) as after:
@@ -164,11 +165,9 @@ class Tracing:
         named = flatten(output, "" if isinstance(output, Mapping) else "output")
         if not named and self._loss is None:
             raise ExportError("the module's output holds no tensor")
-        for name, value in named.items():
-            if value.is_complex():
-                raise ExportError(f"{name} is {value.dtype}, but a graph gives real numbers; return torch.view_as_real of it")
+        named = {name: to_pairs(value) for name, value in named.items()}
         prefix = "" if isinstance(output, Mapping) else "output"
-        self.output = map_tensors(output, lambda place, _: Result(place), prefix)
+        self.output = map_tensors(output, lambda place, value: Result(place, value.is_complex()), prefix)
         if self._loss is not None:
             loss = self._loss(output, *targets.values())
             _check_loss(loss)

@@ -43,6 +43,11 @@ def map_leaves(
     return value
 
 
+def to_pairs(value: torch.Tensor) -> torch.Tensor:
+    """Returns complex numbers as pairs of their parts, along a last dimension of 2; others as they are."""
+    return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+
+
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
