@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -12,8 +13,7 @@ from weir.torch.operators import stop_gradient
 
 aten = torch.ops.aten
 # Their first result alone has a gradient in PyTorch; the others are statistics.
-NORMS = {aten.native_layer_norm.default, aten.native_group_norm.default, aten.native_batch_norm.default,
-         aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats,
+NORMS = {aten.native_layer_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats,
          aten._native_batch_norm_legit_no_training.default, aten._batch_norm_with_update.default,
          aten._batch_norm_no_update.default, aten._fused_rms_norm.default}
 
@@ -28,7 +28,8 @@ def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
         if node.target is aten.detach.default:
             node.target = stop_gradient
             continue
-        for result in [node] if node.target is operator.getitem else list(node.users):  # by getitem
+        has_parts = node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
+        for result in list(node.users) if has_parts else [node]:
             with program.graph.inserting_after(result):
                 stopped = program.graph.call_function(stop_gradient, (result,))
             stopped.meta = dict(result.meta)
@@ -57,7 +58,8 @@ def find_flow(program: ExportedProgram, trained: Sequence[bool], beyond_stops: b
 
 def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
     flow = find_flow(program, trained, beyond_stops=True)
-    return [node for node in program.graph.nodes if node in flow and _stops(node)]
+    return [node for node in program.graph.nodes
+            if node in flow and (_stops(node) or _is_statistic(node, {aten.native_group_norm.default}))]
 
 
 def _is_float(node: Node) -> bool:
@@ -69,6 +71,10 @@ def _is_float(node: Node) -> bool:
 def _stops(node: Node) -> bool:
     if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
         return node.args[0] is False
-    if node.target is operator.getitem:
-        return node.args[0].target in NORMS and node.args[1] > 0
-    return node.target is aten.detach.default or node.target in bessel.FIXED
+    return _is_statistic(node, NORMS) or node.target is aten.detach.default or node.target in bessel.FIXED
+
+
+def _is_statistic(node: Node, norms: set[Any]) -> bool:
+    """Whether a node is another result than the first of such an operator. PyTorch counts those of group norms as
+    differentiable, but leaves their gradients out."""
+    return node.target is operator.getitem and node.args[0].target in norms and node.args[1] > 0
