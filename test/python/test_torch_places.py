@@ -62,9 +62,9 @@ def test_histc(bins, low, high):
     torch.testing.assert_close(ordering.count_in_bins(values, bins, low, high), torch.histc(values, bins, low, high))
 
 
-def test_histc_without_limits_is_refused():
-    with pytest.raises(ExportError, match="histc takes its limits from the values; give min and max"):
-        ordering.count_in_bins(torch.randn(4))
+@pytest.mark.parametrize("values", [torch.tensor([0.5, -1, 2, 2, 1]), torch.full((3,), 2.0), torch.zeros(0)], ids=str)
+def test_histc_takes_limits_of_the_values(values):
+    torch.testing.assert_close(ordering.count_in_bins(values, 4), torch.histc(values, 4))
 
 
 class Sorts(torch.nn.Module):
@@ -342,3 +342,9 @@ def test_writes_out_of_range_are_told():
             what = "scatter_add" if place is index else "index_add|index_put"
             with pytest.raises(weir.Error, match=rf"({what}) \(test_torch_places.py:\d+\) uses an index that is not in \[0, [45]\)"):
                 program(*given)
+
+
+def test_a_constant_index_out_of_range_is_refused():
+    rows = torch.tensor([0, 5])
+    with pytest.raises(ExportError, match=r"(?s)out of bounds for dimension 0 with size 5.*test_torch_places.py:\d+: .*index_add"):
+        weir.torch.export(lambda x: x.index_add(0, rows, x[:2]), (torch.ones(5, 2),))

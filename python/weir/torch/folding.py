@@ -9,7 +9,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 
+from weir.graphs import ExportError
 from weir.torch.operators import COLLECTIVES
+from weir.torch.places import find_line
 
 aten = torch.ops.aten
 SMALL_MASK = 1024  # elements of a mask that is stored in any case
@@ -28,13 +30,16 @@ def fold_constants(program: ExportedProgram) -> None:
 
     Shapes: a value that is the same everywhere becomes `full`, and an `expand` stays, so that
             what is kept has one element or the size before the broadcast.
-    Errors: whatever an operator raises for its constant operands.
+    Errors: ExportError if an operator does not take its constant operands, such as an index out of range.
     """
     graph, values = program.graph, _given_constants(program)
     for node in graph.nodes:
         if _is_constant_call(node, values) and not _is_wide_comparison(node, values):
             arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-            values[node] = node.target(*arguments, **options)
+            try:
+                values[node] = node.target(*arguments, **options)
+            except (IndexError, RuntimeError) as error:
+                raise ExportError(f"{node.target} of constants: {error}, {find_line(node)}") from None
         elif node.op == "call_function" and _is_empty(node.meta.get("val")):
             # Some of these operators end torch-mlir's process, or get sizes that it does not know.
             values[node] = torch.zeros(node.meta["val"].shape, dtype=node.meta["val"].dtype)

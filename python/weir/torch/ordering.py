@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 
 from weir import running
-from weir.graphs import ExportError
 from weir.torch.operators import argsort
 
 aten = torch.ops.aten
@@ -87,15 +86,21 @@ def _run_limit(rows: torch.Tensor, largest: bool, furthest: float) -> torch.Tens
 
 def count_in_bins(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     """histc: counts of equally wide bins; the last one has its upper end, too, and what is outside counts nowhere."""
-    if min == max:
-        raise ExportError("histc takes its limits from the values; give min and max")
     flat = values.reshape(-1, 1)
+    low, high = (torch.full((), limit, dtype=values.dtype) for limit in (min, max))
+    if min == max:
+        if values.numel():
+            low, high = values.min(), values.max()
+        is_flat = low == high
+        low, high = torch.where(is_flat, low - 1, low), torch.where(is_flat, high + 1, high)
     # As PyTorch computes a bin, in the type of the values.
-    place = ((flat - min) * bins / (max - min)).to(torch.int64)
-    place = torch.where(flat == max, torch.full((), bins - 1, dtype=torch.int64), place)
-    inside = (flat >= min) & (flat <= max)
+    place = ((flat - low) * bins / (high - low)).to(torch.int64)
+    place = torch.where(flat == high, torch.full((), bins - 1, dtype=torch.int64), place)
+    inside = (flat >= low) & (flat <= high)
     number = torch.arange(bins, device=values.device)
-    return ((place == number) & inside).sum(0).to(values.dtype)
+    counts = ((place == number) & inside).sum(0).to(values.dtype)
+    # PyTorch refuses limits that are not finite.
+    return torch.where((high - low).abs() < float("inf"), counts, torch.full((), float("nan"), dtype=values.dtype))
 
 
 TABLE = {
