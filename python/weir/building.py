@@ -85,7 +85,8 @@ def build(
                                 [f"--checkpoint={checkpoint}"], precision)
     values = {name: value for call in calls
               for name, value in (call.exported.parameters | call.exported.states).items()}
-    signatures = [Signature(name, call.bind, call.rebuild) for name, call in zip(names, calls)]
+    signatures = [Signature(name, call.bind, call.rebuild, tuple(call.exported.written))
+                  for name, call in zip(names, calls)]
     dtypes = {name: dtype for call in calls for name, dtype in call.exported.dtypes.items()}
     return Compiled(path, opened, values, signatures, folder, dtypes)
 

@@ -55,6 +55,7 @@ class Exported:
     replicas: int = 1  # of these ranks
     private: Collection[str] = ()  # other arguments that differ by rank: batches, buffers, the seed
     fixed: Collection[str] = ()  # results through which no gradient flows
+    written: Sequence[str] = ()  # inputs that the model writes to; results of their names are their new values
 
     def save(
         self,

@@ -29,6 +29,21 @@ class Signature:
     entry: str
     bind: Callable[[tuple, dict], dict[str, Any]]  # arguments of the call to tensors by name
     rebuild: Callable[[dict[str, Array], Any], Any]  # results, and one of the inputs
+    written: tuple[str, ...] = ()  # inputs that get new values, which are results of their names
+
+    def check_writable(self, given: Mapping[str, Any]) -> None:
+        """Checks that inputs can be written to. Errors: TypeError."""
+        for name in self.written:
+            if isinstance(given[name], Array) or not getattr(getattr(given[name], "flags", None), "writeable", True):
+                raise TypeError(f"the module writes to its input {name}; give a PyTorch tensor or a NumPy array that is writable")
+
+    def write_back(self, results: Mapping[str, Array], given: Mapping[str, Any]) -> None:
+        """Gives inputs their new values."""
+        for name in self.written:
+            if isinstance(given[name], numpy.ndarray):
+                given[name][...] = results[name].numpy()
+            else:
+                given[name].detach().copy_(results[name].torch())
 
 
 class Compiled:
@@ -71,14 +86,18 @@ class Compiled:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Runs the entry that fits the shapes and types of the arguments, and returns what the module would return.
 
-        The arguments are those of the module. Each result is a weir.Array, which stays on the device until it is read;
+        The arguments are those of the module. What it writes to, PyTorch tensors or NumPy arrays, has its new values
+        then. Each result is a weir.Array, which stays on the device until it is read;
         or a PyTorch tensor, read at once, if the first argument is one.
         Errors: TypeError for a call that the module does not take; ValueError if no entry fits, with a reason for
                 each entry; weir.Error if the run fails, the program is closed, or another thread is in a call.
                 Parameters and state are then as before.
         """
         entry, given, signature = self._choose(arguments, named)
-        return signature.rebuild(self._execution.call(entry, given), next(iter(given.values()), None))
+        signature.check_writable(given)
+        results = self._execution.call(entry, given)
+        signature.write_back(results, given)
+        return signature.rebuild(results, next(iter(given.values()), None))
 
     def empty(self, name: str, entry: str | None = None) -> numpy.ndarray:
         """Returns an uninitialized array for the input `name`, in the device's memory if the host can address that.

@@ -363,7 +363,7 @@ def test_refusals_of_decompositions_name_the_line():
     with pytest.raises(weir.torch.ExportError, match=r"give min and max: aten.histc.default, .*test_torch_edges.py:\d+: "):
         weir.torch.export(lambda x: torch.histc(x), (torch.randn(3),))
     with pytest.raises(weir.torch.ExportError, match=r"writes to its input m, .*: batch_norm, .*test_torch_edges.py:\d+: "):
-        weir.torch.export(lambda x, m, v: functional.batch_norm(x, m, v, training=True),
+        weir.torch.Module(lambda x, m, v: functional.batch_norm(x, m, v, training=True),
                           (torch.randn(2, 3, 4), torch.zeros(3), torch.ones(3)))
 
 
@@ -374,3 +374,30 @@ def test_angles_and_log_sums_at_their_edges():
     check_gradients({"angle": torch.atan2}, y, x)
     rows = torch.tensor([[-math.inf] * 3, [math.inf, 1, 2], [math.nan, 1, 1], [1, 2, 3]])
     check_gradients({"sum": lambda x: x.logsumexp(1)}, rows)
+
+
+def test_modules_write_to_their_inputs():
+    class Normed(nn.Module):
+        def forward(self, x, mean, variance, rows, z):
+            rows[0][:, 1] = x[0, 0, :2]
+            z.mul_(2j)
+            return functional.batch_norm(x, mean, variance, training=True), rows[0].add_(1)
+
+    def make():
+        generator = torch.Generator().manual_seed(3)
+        x = torch.randn(4, 3, 5, generator=generator)
+        return x, torch.zeros(3), torch.ones(3), [torch.zeros(2, 2, dtype=torch.float64)], torch.tensor([1 + 2j, 3j])
+
+    module = Normed()
+    with weir.compile(module, example=make(), device="cpu") as program:
+        found, eager, arrays = make(), make(), make()
+        for made, expected in zip(program(*found), module(*eager)):
+            torch.testing.assert_close(made, expected, rtol=1e-5, atol=1e-6)
+        lazy = program(*(value.numpy() if isinstance(value, torch.Tensor) else [value[0].numpy()] for value in arrays))
+        for given in (found, arrays):
+            for value, expected in zip((*given[:3], *given[3], given[4]), (*eager[:3], *eager[3], eager[4]), strict=True):
+                torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-6)
+        with pytest.raises(TypeError, match=r"writes to its input rows.0; give a PyTorch tensor or a NumPy array that is writable"):
+            program(*make()[:3], [lazy[1]], make()[4])
+    with pytest.raises(weir.torch.ExportError, match="writes to its input x, and has an output of that name"):
+        weir.compile(lambda x: {"x": x.add_(1)}, example=(torch.ones(2),))

@@ -39,14 +39,14 @@ def export(
                Complex numbers are pairs of their parts, along a last dimension of 2, as inputs and as results.
     Results:   the loss, if given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys; then the
-               state that is written, under its names.
+               inputs and the state that are written, under their names.
     `replicas`: the number of groups of ranks that share the module out: the first axis of the grid of ranks, along which
                inputs, targets and outputs differ. The loss is the mean over them.
     `copies`: whether the values of parameters and state are copies, and not the module's own tensors.
     `gradients`: whether there may be gradients of the graph. Then a custom `torch.autograd.Function` and hooks on
                gradients are refused, since Weir's gradients would not use them.
     Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
-               modules that write to their inputs; for names that two arguments share. TypeError for inputs that hold
+               modules that write to their inputs, if there are `gradients`; for names that two arguments share. TypeError for inputs that hold
                no tensor, for targets without a loss, and for a loss with parameters of its own.
     """
     targets = dict(targets or {})
@@ -73,7 +73,7 @@ def export(
     dtypes |= dict.fromkeys(tracing.unsigned_results, numpy.dtype("u1"))
     return Exported(text, arguments, results, _take(tracing.batch | targets, copies), _take(tracing.parameters, copies),
                     _take(states, copies), tracing.output, dtypes, sharding, ranks or 1, replicas, private,
-                    tracing.fixed_results)
+                    tracing.fixed_results, tracing.written)
 
 
 def _write(program: torch.export.ExportedProgram, entry: str, tracing: Tracing, sharding: Mapping[str, Sharding | Flat],

@@ -53,6 +53,7 @@ class Tracing:
         self.results: list[str] = []
         self.unsigned_results: list[str] = []
         self.fixed_results: set[str] = set()  # through which no gradient flows
+        self.written: list[str] = []  # inputs that the module writes to
         self.output: Any = None
 
     @property
@@ -71,6 +72,10 @@ class Tracing:
             kept = self._module.state_dict(keep_vars=True)
             self.states = {n: b for n, b in self._buffers.items() if n in kept and b.is_floating_point()}
         found, made = self._trace_once([], write)
+        self.written = [name for name in self.batch if name in found]
+        if self.written:
+            more, made = self._trace_once([], write)
+            found |= more
         if written := [name for name in self._buffers if name in found]:
             self.states = {name: b for name, b in self._buffers.items() if name in self.states or name in found}
             _, made = self._trace_once(written, write)
@@ -91,6 +96,7 @@ class Tracing:
             buffers = dict(zip(constant, held)) | {
                 name: state.clone() if name in written else state for name, state in states.items()
             }
+            batch |= {name: batch[name].clone() for name in self.written}
             bound = map_bound(self._bound, lambda place, given: torch.view_as_complex(batch[place]) if given.is_complex()
                               else batch[place])
             weights = {name: self._flat[name].gather(weight) if name in self._flat else weight
@@ -98,6 +104,10 @@ class Tracing:
             with self._held.replaced(weights | buffers) as after:
                 named = self._name_results(self._module(*bound.args, **bound.kwargs), targets)
             rebound.update(name for name in buffers if after[name] is not buffers[name])
+            if taken := sorted(named.keys() & set(self.written)):
+                raise ExportError(f"the module writes to its input {taken[0]}, and has an output of that name; give either "
+                                  "another name")
+            named |= {name: batch[name] for name in self.written}
             named |= {name: after[name] for name in written}
             self.results = list(named)
             self.unsigned_results = [name for name, value in named.items() if value.dtype == torch.uint8]
@@ -152,11 +162,11 @@ class Tracing:
                 found.add(constant[int(spec.target.removeprefix("buffer"))])
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 name = arguments[program.graph_signature.user_inputs.index(spec.target)]
-                if name not in self.states:
+                if name not in self.states and (self._gradients or name not in self.batch):
                     node = next(node for node in program.graph.nodes if node.name == spec.arg.name)
                     operator = node.meta.get("torch_fn", ("", str(node.target)))[1].rpartition(".")[2]
-                    raise ExportError(f"the module writes to its input {name}, which a graph cannot; copy it first: "
-                                      f"{operator}, {find_line(node)}")
+                    raise ExportError(f"the module writes to its input {name}, through which no gradient would flow; copy "
+                                      f"it first: {operator}, {find_line(node)}")
                 found.add(name)
         return found
 
