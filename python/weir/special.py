@@ -280,19 +280,27 @@ class Functions:
         return compute
 
     def zeta(self, x: Any, q: Any) -> Any:
-        """Hurwitz's sum of (q + k)^-x by Euler's and Maclaurin's formula from q + 10. NaN for x < 1, infinite at 1."""
+        """Hurwitz's sum of (q + k)^-x by Euler's and Maclaurin's formula from q + 10.
+
+        NaN for x < 1 and infinite at 1. A whole q up to 0 is a pole, which even powers alone make infinite; between
+        them only whole powers are numbers.
+        """
         x, given = self._choose(x > 1, x, 2.0, x), x
-        at = self._choose(q > 0, q, 1.0, q)
+        at = self._choose(q == 0, 1.0, q, q)
         total = self._ops.zeros_like(x + at)
         for k in range(10):
-            total = total + (at + k) ** -x
-        at = at + 10
+            total = total + (at + k * 1.0) ** -x
+        at = at + 10.0
         term = at ** -x
         total = total + term * at / (x - 1) + 0.5 * term
         for k, number in enumerate(_BERNOULLI, 1):
-            term = term * (x if k == 1 else (x + (2 * k - 3)) * (x + (2 * k - 2))) / at ** (1 if k == 1 else 2)
+            term = term * (x if k == 1 else (x + (2.0 * k - 3)) * (x + (2.0 * k - 2))) / (at if k == 1 else at * at)
             total = total + term * (number / math.factorial(2 * k))
-        total = self._choose((q <= 0) & (self._ops.round(q) == q), float("inf"), total, total)
-        total = self._choose((q < 0) & (self._ops.round(q) != q), float("nan"), total, total)
-        total = self._choose(given < 1, float("nan"), self._choose(given == 1, float("inf"), total, total), total)
+        total = self._choose(given < 1, float("nan"), total, total)
+        # Differences, which infinity makes NaN.
+        is_whole, is_even = self._turns(given) == 0, self._turns(given * 0.5) == 0
+        pole = self._choose(is_even, float("inf"), float("nan"), total)
+        between = self._choose(is_whole, total, float("nan"), total)
+        total = self._ops.where(q <= 0, self._ops.where(self._ops.round(q) == q, pole, between), total)
+        total = self._choose(given == 1, float("inf"), total, total)
         return self._ops.where((given != given) | (q != q), given + q, total)

@@ -7,6 +7,7 @@ import re
 from torch_mlir import ir
 
 from weir import hlo
+from weir.bodies import BODIES, write_body
 from weir.branches import write_loops
 from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
@@ -194,6 +195,8 @@ def _replace(lowered: ir.Module) -> None:
                 if op.name in MATH and str(ir.ShapedType(types[0]).element_type) in FLOATS:
                     operands *= 2 if op.name == "chlo.square" else 1
                     new = ir.Operation.create(MATH[op.name], types, operands)
+                elif op.name in BODIES:
+                    new = write_body(op)
                 elif target == STOP_GRADIENT:
                     new = ir.Operation.create("autodiff.stop_gradient", types, operands)
                 elif target in (ARGSORT, ARGSORT_DESCENDING):

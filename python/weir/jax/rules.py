@@ -143,6 +143,8 @@ def cumulate(
         seen = other >= this if is_backward else other <= this
         return reduce(jnp.where(seen, rows[..., None, :], start), axis=-1).astype(rows.dtype)
 
+    if x.size == 0:
+        return x
     start, is_long = jnp.asarray(neutral(x.dtype), x.dtype), x.shape[axis] > running.LONGEST
     is_backward = reverse and not is_long
     moved = jnp.moveaxis(x, axis, -1)
