@@ -87,7 +87,7 @@ public:
   std::array<Value, 2> reflect(Value a);
   Value multiplyReflections(Value packed, Value factors, int64_t columns);
   /// Returns the values, and the vectors if they are needed.
-  std::array<Value, 2> findEigenvalues(Value a, bool needsVectors);
+  std::array<Value, 2> findEigenvalues(Value a, bool isUpper, bool needsVectors);
   /// Returns U with `all` columns, the values and V of matrices that have no more columns than
   /// rows; the values alone if vectors are not needed.
   std::array<Value, 3> findSingularValues(Value a, int64_t all, bool needsVectors);
@@ -410,12 +410,13 @@ Value Algorithms::scaleColumns(Value x, Value numbers) {
   });
 }
 
-std::array<Value, 2> Algorithms::findEigenvalues(Value a, bool needsVectors) {
+std::array<Value, 2> Algorithms::findEigenvalues(Value a, bool isUpper, bool needsVectors) {
   ArrayRef<int64_t> shape = getShape(a);
   const int64_t size = shape[1];
   Value symmetric =
-      map(shape, element, {Operand{a, {0, 1, 2}}, Operand{a, {0, 2, 1}}}, [](Place &place) {
-        return (place.at(1) >= place.at(2)).choose(place.in(0), place.in(1));
+      map(shape, element, {Operand{a, {0, 1, 2}}, Operand{a, {0, 2, 1}}}, [&](Place &place) {
+        Index row = place.at(isUpper ? 2 : 1), column = place.at(isUpper ? 1 : 2);
+        return (row >= column).choose(place.in(0), place.in(1));
       });
   SmallVector<Value> carried = {symmetric};
   if (needsVectors)
@@ -657,8 +658,8 @@ SmallVector<Value> weir::matrix::decompose(OpBuilder &builder, Operation *op) {
                                                    getColumns(product.getResult()))};
           })
           .Case([&](EighOp eigh) {
-            return llvm::to_vector(
-                algorithms.findEigenvalues(matrices(eigh.getA()), !eigh.getVectors().use_empty()));
+            return llvm::to_vector(algorithms.findEigenvalues(
+                matrices(eigh.getA()), eigh.getUpper(), !eigh.getVectors().use_empty()));
           })
           .Case([&](SvdOp svd) -> SmallVector<Value> {
             Value a = matrices(svd.getA());

@@ -202,8 +202,8 @@ def Matrix_EighOp
                          DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Eigenvalues and eigenvectors of a symmetric matrix.";
   let description = [{
-    Reads the lower triangle of `a`. By a fixed number of sweeps of Jacobi's rotations,
-    pairs of one round at once. `values` rise, NaNs come last; column i of `vectors` belongs
+    Reads the lower triangle of `a`, or with `upper` the upper one. By a fixed number of
+    sweeps of Jacobi's rotations, pairs of one round at once. `values` rise, NaNs come last; column i of `vectors` belongs
     to `values[i]`, has length 1, and the first of its largest magnitudes is positive.
 
     In the gradient, 1 / (value_j - value_i) is 0 where the two differ by at most n times the
@@ -219,7 +219,7 @@ def Matrix_EighOp
     }
     ```
   }];
-  let arguments = (ins Matrix_Tensor:$a);
+  let arguments = (ins Matrix_Tensor:$a, UnitAttr:$upper);
   let results = (outs Matrix_Tensor:$values, Matrix_Tensor:$vectors);
   let assemblyFormat = "$a attr-dict `:` type($values) `,` type($a)";
 }

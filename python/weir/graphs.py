@@ -18,7 +18,7 @@ from torch_mlir import ir
 from weir.runtime import DTYPES, to_host
 
 # The dialects of the graph level: docs/graph-level.md says which operations of these.
-DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "norm", "scf", "tensor"}
+DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "matrix", "norm", "scf", "tensor"}
 GRID_OP, GRID = "shard.grid", "ranks"
 BRANCHES = {"scf.execute_region", "scf.index_switch"}  # control flow between tensors
 

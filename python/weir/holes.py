@@ -5,6 +5,7 @@ Behind it, where all is linalg on tensors, an op of Weir's graph level takes the
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -23,14 +24,38 @@ UNIFORM, LIMIT = "weir.uniform", "weir.limit"
 
 
 @dataclasses.dataclass(frozen=True)
-class Hole:
-    """An operator that was taken out. Its tensor, which all but `weir.uniform` have, is a result.
+class _Matrices:
+    """An op of `matrix`: the number of its tensors, and the flags that its integers are, which others than these have
+    told by the types of results."""
 
-    `numbers`: its operands that are integers, in order.
+    name: str
+    operands: int = 1
+    flags: tuple[str, ...] = ()
+
+
+MATRICES = {
+    "weir.cholesky": _Matrices("matrix.cholesky"),
+    "weir.triangular_solve": _Matrices("matrix.triangular_solve", 2, ("upper", "transposed", "unit_diagonal")),
+    "weir.solve": _Matrices("matrix.solve", 2, ("transposed",)),
+    "weir.lu": _Matrices("matrix.lu"),
+    "weir.householder": _Matrices("matrix.householder"),
+    "weir.qr": _Matrices("matrix.qr"),
+    "weir.eigh": _Matrices("matrix.eigh", flags=("upper",)),
+    "weir.svd": _Matrices("matrix.svd"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Hole:
+    """An operator that was taken out. Its tensors, which all but `weir.uniform` have, are results.
+
+    `numbers`: its operands that are integers, in order. `operands`, `results`: the numbers of its tensors.
     """
 
     name: str
     numbers: tuple[int, ...]
+    operands: int
+    results: int
 
 
 def open_holes(module: ir.Module) -> list[Hole]:
@@ -39,15 +64,17 @@ def open_holes(module: ir.Module) -> list[Hole]:
     block = function.regions[0].blocks[0]
     old = block.operations[len(block.operations) - 1]
     found = [op for op in block.operations if op.operation.name == FOREIGN and _get_name(op).startswith("weir.")]
-    holes = []
+    holes, tensors = [], []
     for op in found:
         makers = [operand.owner.operation for operand in op.operands if not isinstance(operand.owner, ir.Block)]
         numbers = [ir.IntegerAttr(maker.attributes["value"]).value for maker in makers
                    if maker.name == "torch.constant.int"]
-        holes.append(Hole(_get_name(op), tuple(numbers)))
-        op.results[0].replace_all_uses_with(block.add_argument(op.results[0].type, op.location))
+        count = 0 if _get_name(op) == UNIFORM else MATRICES[_get_name(op)].operands if _get_name(op) in MATRICES else 1
+        holes.append(Hole(_get_name(op), tuple(numbers), count, len(op.results)))
+        for result in op.results:
+            result.replace_all_uses_with(block.add_argument(result.type, op.location))
     # Now no operand is the result of another operator that goes.
-    tensors = [op.operands[0] for op, hole in zip(found, holes) if hole.name != UNIFORM]
+    tensors = [op.operands[i] for op, hole in zip(found, holes) for i in range(hole.operands)]
     close_function(function, block, old, [*old.operands, *tensors])
     for op in found:
         op.operation.erase()
@@ -63,18 +90,20 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
     [function] = module.body.operations
     block = function.regions[0].blocks[0]
     old = block.operations[len(block.operations) - 1]
-    arguments = list(block.arguments)[len(block.arguments) - len(holes) :]
-    count = sum(hole.name != UNIFORM for hole in holes)
+    arguments = list(block.arguments)[len(block.arguments) - sum(hole.results for hole in holes) :]
+    count = sum(hole.operands for hole in holes)
     own = len(old.operands) - count
     # Not the values themselves: one may be a hole, which changes as that is filled.
     tensors = iter(range(own, own + count))
     with module.context as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         counter = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
-        is_random = count < len(holes)
+        is_random = any(hole.name == UNIFORM for hole in holes)
         if is_random:
             seed, step = (block.add_argument(counter, function.location) for _ in range(2))
-        for hole, argument in zip(holes, arguments, strict=True):
+        filled = iter(arguments)
+        for hole in holes:
+            argument, *others = itertools.islice(filled, hole.results)
             attributes = {}
             if hole.name == UNIFORM:
                 name, operands = "random.uniform", [seed, step]
@@ -85,6 +114,10 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                               "grid_axes": ir.Attribute.parse(f"array<i16: {hole.numbers[1]}>")}
                 if axis:
                     attributes[axis] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
+            elif hole.name in MATRICES:
+                name, flags = MATRICES[hole.name].name, MATRICES[hole.name].flags
+                operands = [old.operands[next(tensors)] for _ in range(hole.operands)]
+                attributes = {flag: ir.UnitAttr.get() for flag, number in zip(flags, hole.numbers) if number}
             elif hole.name == LIMIT:
                 argument.replace_all_uses_with(_reduce(old.operands[next(tensors)], argument, *hole.numbers, old))
                 continue
@@ -95,10 +128,11 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                     continue
                 if hole.name == "weir.argsort" and hole.numbers[0]:
                     attributes = {"descending": ir.UnitAttr.get()}
-            op = ir.Operation.create(
-                name, [argument.type], operands, attributes, loc=argument.location, ip=ir.InsertionPoint(old)
-            )
-            argument.replace_all_uses_with(op.result)
+            made = [argument, *others]
+            op = ir.Operation.create(name, [each.type for each in made], operands, attributes, loc=argument.location,
+                                     ip=ir.InsertionPoint(old))
+            for each, result in zip(made, op.results, strict=True):
+                each.replace_all_uses_with(result)
         results = list(old.operands)[:own]
         if is_random:
             one = ir.DenseElementsAttr.get_splat(counter, ir.IntegerAttr.get(counter.element_type, 1))

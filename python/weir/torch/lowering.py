@@ -17,6 +17,7 @@ from weir.apart import EndedError, call_apart
 from weir.graphs import ExportError, collect_errors, find_foreign
 from weir.holes import fill_holes, open_holes
 from weir.torch.loops import WHILE, carry_all, refuse_branches
+from weir.torch.matrices import OPERATORS as MATRICES
 from weir.torch.operators import COLLECTIVES, argsort, bitcast, limit, stop_gradient, uniform
 from weir.torch.places import CALLED, find_place, list_calls, refuse
 
@@ -65,7 +66,7 @@ def refuse_fatal(program: torch.export.ExportedProgram) -> None:
 def _list_operators(program: torch.export.ExportedProgram) -> list[Node]:
     """Returns the calls that can be lowered alone."""
     nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
-    return [node for node in nodes if node.target not in (argsort, bitcast, limit, stop_gradient, uniform, WHILE, *COLLECTIVES)]
+    return [node for node in nodes if node.target not in (argsort, bitcast, limit, stop_gradient, uniform, WHILE, *COLLECTIVES, *MATRICES)]
 
 
 def _isolate_all(nodes: list[Node]) -> dict[str, torch.fx.GraphModule]:

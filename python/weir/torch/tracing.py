@@ -21,6 +21,7 @@ from weir.torch.folding import fold_constants, is_random
 from weir.torch.functions import marking, refuse_hooks, refuse_marks
 from weir.torch.gradients import find_flow, mark_stops
 from weir.torch.lowering import refuse_fatal
+from weir.torch.matrices import unchecked
 from weir.torch.loops import inline_branches
 from weir.torch.operators import Random, marked, uniform
 from weir.torch.places import CALLED, find_line, list_calls, refuse
@@ -194,7 +195,7 @@ def prepare(program: torch.export.ExportedProgram, replicas: int = 1, gradients:
     table = (get_table(gradients) | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
              Collectives(find_axis(replicas)).get_table())
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), unchecked():
             warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
             program = program.run_decompositions(table)
     except Exception as error:  # of a decomposition, Weir's or PyTorch's

@@ -19,6 +19,13 @@ func.func @bases(%a: tensor<3x5xf32>) -> tensor<5x5xf32> {
   return %vt : tensor<5x5xf32>
 }
 
+// CHECK-LABEL: func @upper_triangle
+func.func @upper_triangle(%a: tensor<3x3xf32>) -> tensor<3xf32> {
+  // CHECK: matrix.eigh %{{.*}} {upper} : tensor<3xf32>, tensor<3x3xf32>
+  %w, %v = matrix.eigh %a {upper} : tensor<3xf32>, tensor<3x3xf32>
+  return %w : tensor<3xf32>
+}
+
 // CHECK-LABEL: func @nothing
 func.func @nothing(%a: tensor<4x0x0xf32>) -> tensor<4x0x0xf32> {
   // CHECK: matrix.cholesky %{{.*}} : tensor<4x0x0xf32>
