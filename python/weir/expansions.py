@@ -191,6 +191,15 @@ def _reduce_precision(op: ir.Operation) -> list[ir.Value] | None:
     return [hlo.make("select", kind, hlo.compare("NE", x, x), infinite, reduced)]
 
 
+def _reduce(op: ir.Operation) -> None:
+    """Gives a reduction over no dimension one of size 1: torch-mlir lowers none without."""
+    if not list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])):
+        for i in range(len(op.operands) // 2):
+            sizes = hlo.get_sizes(op.operands[i])
+            op.operands[i] = hlo.reshape(op.operands[i], [*sizes, 1])
+        op.attributes["dimensions"] = ir.DenseI64ArrayAttr.get([len(sizes)])
+
+
 RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.case": _choose,
     "stablehlo.dynamic_conv": _convolve,
@@ -202,6 +211,7 @@ RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.if": _choose,
     "stablehlo.optimization_barrier": lambda op: list(op.operands),
     "stablehlo.power": _raise_integer,
+    "stablehlo.reduce": _reduce,
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.sort": sort,
     "stablehlo.triangular_solve": _solve_triangular,

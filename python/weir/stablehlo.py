@@ -132,8 +132,8 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str], dict[str, list
 
 
 def _fill_empty(function: ir.Operation) -> None:
-    """Writes constants in place of tensors without elements, and pads and concatenations without them: torch-mlir places
-    slices past the end."""
+    """Writes constants in place of tensors without elements, and pads, reductions and concatenations without them:
+    torch-mlir places slices past the end."""
     for op in reversed(list(walk(function))):
         kinds = [result.type for result in op.results]
         with op.location, ir.InsertionPoint(op):
@@ -141,6 +141,9 @@ def _fill_empty(function: ir.Operation) -> None:
                 made = [hlo.make("constant", kind, value=ir.Attribute.parse(f"dense<> : {kind}")) for kind in kinds]
             elif op.name == "stablehlo.pad" and _is_empty(op.operands[0]):
                 made = [hlo.broadcast(op.operands[1], kinds[0], [])]
+            elif op.name == "stablehlo.reduce" and _is_empty(op.operands[0]):
+                starts = list(op.operands)[len(kinds):]
+                made = [hlo.broadcast(start, kind, []) for start, kind in zip(starts, kinds, strict=True)]
             elif op.name == "stablehlo.concatenate" and any(map(_is_empty, op.operands)):
                 parts = [part for part in op.operands if not _is_empty(part)]
                 made = [hlo.concatenate(parts, ir.IntegerAttr(op.attributes["dimension"]).value)]
@@ -212,15 +215,16 @@ def _replace(lowered: ir.Module) -> None:
 
 
 def _write_threefry(types: list[ir.Type], operands: list[ir.Value]) -> ir.Operation:
-    """Writes the block cipher Threefry-2x32 with 20 rounds as one op. `operands`: two words of the key, two tensors.
+    """Writes the block cipher Threefry-2x32 with 20 rounds as one op. `operands`: two words of the key, or of a key for
+    each row, and two tensors.
 
     Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
     """
     word = ir.IntegerType.get_signless(32)
     rank = len(ir.ShapedType(types[0]).shape)
     outs = [ir.Operation.create("tensor.empty", [kind]).result for kind in types]
-    scalar, each = ir.AffineMap.get(rank, 0, []), ir.AffineMap.get_identity(rank)
-    maps = [scalar, scalar, each, each, each, each]
+    each, sizes = ir.AffineMap.get_identity(rank), list(ir.ShapedType(types[0]).shape)
+    maps = [*(_map_key(hlo.get_sizes(key), sizes) for key in operands[:2]), each, each, each, each]
     new = ir.Operation.create("linalg.generic", types, [*operands, *outs], {
         "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
         "iterator_types": ir.Attribute.parse(f"[{', '.join(['#linalg.iterator_type<parallel>'] * rank)}]"),
@@ -247,6 +251,13 @@ def _write_threefry(types: list[ir.Type], operands: list[ir.Value]) -> ir.Operat
             y = compute("addi", compute("addi", y, keys[(group + 2) % 3]), write(group + 1))
         ir.Operation.create("linalg.yield", [], [x, y])
     return new
+
+
+def _map_key(sizes: list[int], whole: list[int]) -> ir.AffineMap:
+    """Returns the map of words of keys: scalars, or tensors that are broadcast."""
+    dims = enumerate(sizes, len(whole) - len(sizes))
+    return ir.AffineMap.get(len(whole), 0, [ir.AffineConstantExpr.get(0) if size == 1 else ir.AffineDimExpr.get(d)
+                                            for d, size in dims])
 
 
 def _get_target(op: ir.Operation) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jax import lax
 from jax import numpy as jnp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from weir import running
 from weir.sorting import ARGSORT, ARGSORT_DESCENDING
@@ -48,6 +49,23 @@ def scatter(
     made = _combine_rows(combine, rows, key, updates.reshape(updates.shape[0], rows.shape[1]), valid)
     made = made.reshape([operand.shape[d] for d in order])
     return lax.transpose(made, [order.index(d) for d in range(operand.ndim)])
+
+
+def replace(operand: jax.Array, indices: jax.Array, updates: jax.Array, *, update_jaxpr: Any, update_consts: Any,
+            **parameters: Any) -> jax.Array:
+    """Writes updates, or applies a function to the elements at the indices, as often as they are named."""
+    if update_jaxpr is None or update_jaxpr.outvars == update_jaxpr.invars[1:]:
+        return scatter("replace", operand, indices, updates, **parameters)
+    function = jaxpr_as_fun(ClosedJaxpr(update_jaxpr, update_consts))
+
+    def apply(x: jax.Array) -> jax.Array:
+        return jax.vmap(lambda value: function(value, value)[0])(x.reshape(-1)).reshape(x.shape)
+
+    count = scatter("add", jnp.zeros(operand.shape, jnp.int32), indices, jnp.ones(updates.shape, jnp.int32), **parameters)
+    if parameters["unique_indices"]:
+        return jnp.where(count > 0, apply(operand), operand)
+    return lax.while_loop(lambda state: state[1].any(), lambda state: (
+        jnp.where(state[1] > 0, apply(state[0]), state[0]), jnp.maximum(state[1] - 1, 0)), (operand, count))[0]
 
 
 def _find_starts(operand: jax.Array, indices: jax.Array, numbers: Any, count: int) -> dict[int, jax.Array]:
@@ -106,10 +124,10 @@ def sort(*operands: jax.Array, dimension: int, num_keys: int, is_stable: bool) -
     return [jnp.moveaxis(jnp.take_along_axis(x, order, axis=-1, mode="clip"), -1, dimension) for x in moved]
 
 
-def top_k(x: jax.Array, *, k: int, axis: int, **_: object) -> list[jax.Array]:
-    """Returns the k largest elements and their places; of equal ones the first."""
+def top_k(x: jax.Array, *, k: int, axis: int, largest: bool = True, **_: object) -> list[jax.Array]:
+    """Returns the k largest or smallest elements and their places; of equal ones the first."""
     moved = jnp.moveaxis(x, axis, -1)
-    order = _order([moved], k, descending=True)
+    order = _order([moved], k, descending=largest)
     values = jnp.take_along_axis(moved, order, axis=-1, mode="clip")
     return [jnp.moveaxis(values, -1, axis), jnp.moveaxis(order, -1, axis)]
 
@@ -194,6 +212,13 @@ def multiply(left: jax.Array, right: jax.Array, *, precision: Any, **parameters:
     return lax.dot_general_p.bind(left, right, precision=precision, **parameters)
 
 
+def reduce(*operands: jax.Array, dimensions: Sequence[int], **parameters: Any) -> list[jax.Array]:
+    """A reduction over no dimension leaves the elements as they are, without the number that it starts from."""
+    if not dimensions:
+        return list(operands[:len(operands) // 2])
+    return lax.reduce_p.bind(*operands, dimensions=dimensions, **parameters)
+
+
 def wave(function: Any, x: jax.Array, **parameters: Any) -> jax.Array:
     """Writes the sine or cosine of complex numbers. JAX's own chooses a constant on an axis, which has no gradient."""
     if not jnp.issubdtype(x.dtype, jnp.complexfloating):
@@ -211,7 +236,7 @@ def _bind(function: Callable, *first: Any) -> Callable:
 
 
 RULES: dict[str, Callable] = {
-    "scatter": _bind(scatter, "replace"),
+    "scatter": replace,
     "scatter-add": _bind(scatter, "add"),
     "scatter-mul": _bind(scatter, "mul"),
     "scatter-min": _bind(scatter, "min"),
@@ -220,8 +245,11 @@ RULES: dict[str, Callable] = {
     "scatter_min": _bind(scatter, "min"),
     "scatter_max": _bind(scatter, "max"),
     "dot_general": multiply,
+    "reduce": reduce,
     "sort": sort,
     "top_k": top_k,
+    "approx_top_k": lambda x, *, k, reduction_dimension, is_max_k, **_: top_k(
+        x, k=k, axis=reduction_dimension, largest=is_max_k),
     "cumsum": _bind(cumulate, lambda dtype: 0, jnp.sum, jnp.add),
     "cumprod": _bind(cumulate, lambda dtype: 1, jnp.prod, jnp.multiply),
     "cummax": _bind(cumulate, lambda dtype: _get_limit(dtype, -1), jnp.max, jnp.maximum),
