@@ -64,15 +64,35 @@ def _solve_triangular(op: ir.Operation) -> list[ir.Value] | None:
     a, b = op.operands
     is_left, is_lower, is_unit = (ir.BoolAttr(op.attributes[name]).value
                                   for name in ("left_side", "lower", "unit_diagonal"))
+    is_transposed = "NO_TRANSPOSE" not in str(op.attributes["transpose_a"])
+    if _is_real(a):
+        right = b if is_left else _transpose(b)
+        [x] = hlo.call_matrix("triangular_solve", [right.type], a, right, upper=not is_lower,
+                              transposed=is_transposed == is_left, unit_diagonal=is_unit)
+        return [x if is_left else _transpose(x)]
     if hlo.get_sizes(a)[-1] > LARGEST:
         return None
-    is_transposed = "NO_TRANSPOSE" not in str(op.attributes["transpose_a"])
     if "ADJOINT" in str(op.attributes["transpose_a"]):
         a = _conjugate(a)
     if not is_left:  # x m = b is the same as m' x' = b'
         b, is_transposed = _transpose(b), not is_transposed
     x = _Solver(a, b, is_transposed, is_unit).solve(is_lower != is_transposed)
     return [x if is_left else _transpose(x)]
+
+
+def _is_real(value: ir.Value) -> bool:
+    """Whether ops of `matrix` take a tensor."""
+    return isinstance(ir.ShapedType(value.type).element_type, (ir.F32Type, ir.F64Type))
+
+
+def _factor_cholesky(op: ir.Operation) -> list[ir.Value] | None:
+    """A matrix that is not positive definite gives NaNs. What lies beside the triangle is 0: StableHLO leaves it open."""
+    [a] = op.operands
+    is_lower = "lower" not in op.attributes or ir.BoolAttr(op.attributes["lower"]).value
+    if not _is_real(a):
+        return None
+    [made] = hlo.call_matrix("cholesky", [a.type], a if is_lower else _transpose(a))
+    return [made if is_lower else _transpose(made)]
 
 
 def _reshape(op: ir.Operation) -> list[ir.Value] | None:
@@ -202,6 +222,7 @@ def _reduce(op: ir.Operation) -> None:
 
 RULES: dict[str, Callable[[ir.Operation], list[ir.Value] | None]] = {
     "stablehlo.case": _choose,
+    "stablehlo.cholesky": _factor_cholesky,
     "stablehlo.dynamic_conv": _convolve,
     "stablehlo.dynamic_gather": _gather,
     "stablehlo.dynamic_pad": _pad,

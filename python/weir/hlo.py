@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from torch_mlir import ir
 
 STOP_GRADIENT = "weir.stop_gradient"  # the target of a custom call
+MATRIX = "weir.matrix."  # what targets begin with that are ops of `matrix`; their flags follow, each behind a dot
 
 
 def make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
@@ -93,6 +94,13 @@ def concatenate(values: Sequence[ir.Value], d: int) -> ir.Value:
     sizes[d] = sum(get_sizes(value)[d] for value in values)
     return make("concatenate", resize(values[0], sizes), *values,
                 dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), d))
+
+
+def call_matrix(name: str, kinds: Sequence[ir.Type], *operands: ir.Value, **flags: bool) -> list[ir.Value]:
+    """Calls an op of `matrix` with the flags that are set."""
+    target = ".".join([MATRIX + name, *(flag for flag, is_set in flags.items() if is_set)])
+    return list(ir.Operation.create("stablehlo.custom_call", list(kinds), list(operands),
+                                    {"call_target_name": ir.StringAttr.get(target)}).results)
 
 
 def stop_gradient(value: ir.Value) -> ir.Value:

@@ -12,7 +12,7 @@ from weir.branches import write_loops
 from weir.complexes import find_unsplit, split_complex, split_constants
 from weir.expansions import RULES, expand
 from weir.graphs import ExportError, LoweringError, find_foreign, list_values, run_passes, set_names, walk
-from weir.hlo import STOP_GRADIENT
+from weir.hlo import MATRIX, STOP_GRADIENT
 from weir.narrow import widen
 from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
@@ -205,6 +205,9 @@ def _replace(lowered: ir.Module) -> None:
                 elif target in (ARGSORT, ARGSORT_DESCENDING):
                     attributes = {"descending": ir.UnitAttr.get()} if target == ARGSORT_DESCENDING else {}
                     new = ir.Operation.create("norm.argsort", types, operands, attributes)
+                elif target.startswith(MATRIX):
+                    name, *flags = target.removeprefix(MATRIX).split(".")
+                    new = ir.Operation.create(f"matrix.{name}", types, operands, dict.fromkeys(flags, ir.UnitAttr.get()))
                 elif target == THREEFRY:
                     new = _write_threefry(types, operands)
                 else:

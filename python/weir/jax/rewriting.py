@@ -4,6 +4,7 @@ Calls are inlined, branches become choices, and short loops are unrolled. `weir.
 """
 
 import pathlib
+from typing import Any
 
 import jax
 from jax import lax
@@ -24,7 +25,7 @@ CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
 # JAX's functions with a derivative rule of their own that Weir's gradient agrees with; kinks are those of the rule.
 KINKS = {"relu": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x),
          "relu6": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), jnp.where(x >= 6, jnp.full_like(x, 6), x))}
-SMOOTH = {"logaddexp"}
+SMOOTH = {"logaddexp", "_det", "_slogdet_lu", "_slogdet_small"}
 
 
 class Rewriter:
@@ -69,6 +70,8 @@ class Rewriter:
             return self._repeat(operands, **parameters)
         if name == "stop_gradient":
             return [_stop_gradient(operands[0]) if self._differentiated else operands[0]]
+        if name == "custom_linear_solve":
+            return self._solve(operands, **parameters)
         if name == "optimization_barrier":
             return operands
         if name in RULES:
@@ -119,6 +122,23 @@ class Rewriter:
             lambda values: self._call(cond_jaxpr, [*asked, *values])[0],
             lambda values: tuple(self._call(body_jaxpr, [*given, *values])),
             tuple(operands[cond_nconsts + body_nconsts:])))
+
+    def _solve(self, operands: list, *, const_lengths: Any, jaxprs: Any) -> list[jax.Array]:
+        """Solves by what JAX was given to solve with.
+
+        That reads a matrix through which no gradient flows. With Weir's gradients, what the solution does not solve, 0,
+        is solved for and added: its gradient is that of the equation.
+        """
+        count = const_lengths.matvec
+        matrix, after = operands[:count], operands[sum(const_lengths):]
+        given = operands[count + const_lengths.vecmat:][:const_lengths.solve]
+        made = self._call(jaxprs.solve, [*given, *after])
+        if not self._differentiated:
+            return made
+        fixed = [_stop_gradient(x) for x in made]
+        rest = [b - product for b, product in zip(after, self._call(jaxprs.matvec, [*matrix, *fixed]), strict=True)]
+        more = self._call(jaxprs.solve, [*given, *(x - _stop_gradient(x) for x in rest)])
+        return [x + y for x, y in zip(fixed, more, strict=True)]
 
     def _unroll(self, operands: list, *, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
                 reverse: bool, **_: object) -> list[jax.Array]:

@@ -11,6 +11,7 @@ from jax import numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from weir import running
+from weir.jax import matrices
 from weir.sorting import ARGSORT, ARGSORT_DESCENDING
 
 
@@ -235,7 +236,7 @@ def _bind(function: Callable, *first: Any) -> Callable:
     return lambda *operands, **parameters: function(*first, *operands, **parameters)
 
 
-RULES: dict[str, Callable] = {
+RULES: dict[str, Callable] = matrices.RULES | {
     "scatter": replace,
     "scatter-add": _bind(scatter, "add"),
     "scatter-mul": _bind(scatter, "mul"),
