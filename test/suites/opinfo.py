@@ -160,6 +160,12 @@ def compare(found, eager, wide, factor=1):
             f"expected {eager[place].item()}")
 
 
+def allow(sample, result):
+    """Returns the factor of the error that counts as right: more where PyTorch's own result is exact to 1e-6 alone."""
+    is_rough = re.fullmatch(r"special\.(bessel_[jy][01]|airy_ai)", sample.name)
+    return 1 if not is_rough else 1e8 if result.dtype == torch.float64 else 8
+
+
 def names_equals(sample, found, eager):
     """Whether both are places of equal elements, for operators that give any of those."""
     x = sample.leaves[0]
@@ -219,7 +225,7 @@ def check_forward(samples, device):
         problems = []
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             value = next(found)
-            if (problem := compare(value, a, b)) and not names_equals(sample, value, a):
+            if (problem := compare(value, a, b, allow(sample, a))) and not names_equals(sample, value, a):
                 problems.append(f"result {i} {problem}")
         verdicts.append(("wrong", problems[0]) if problems else ("right", "") if one else ("not compared", "no tensor"))
     return verdicts
@@ -290,10 +296,14 @@ def judge(samples, device, say, check, ended):
 def runs_in_eager(sample, trains):
     """Whether PyTorch itself runs a sample, and in f64, and gives the same numbers twice."""
     try:
-        made = []
-        for seed in range(4):
-            torch.manual_seed(seed)
-            made.append(run_eager([sample], trains, False)[1][0])
+        made, set_seed = [], torch.manual_seed
+        try:
+            for seed in range(4):
+                set_seed(seed)
+                torch.manual_seed = lambda _, seed=seed: set_seed(seed)  # some samples set their own
+                made.append(run_eager([sample], trains, False)[1][0])
+        finally:
+            torch.manual_seed = set_seed
         if not all(torch.equal(one.nan_to_num(7), other.nan_to_num(7)) for each in made for one, other in zip(made[0], each)):
             return False
         if trains:

@@ -255,7 +255,7 @@ def _airy(x: torch.Tensor) -> torch.Tensor:
 
 
 def _zeta(x: torch.Tensor | float, q: torch.Tensor | float) -> torch.Tensor:
-    """The sum of (q + k)^-x over k >= 0. Below 0 it is one over all integers, without the part that is too much."""
+    """Returns the sum of (q + k)^-x over k >= 0. For q < 0: the sum over all integers k, less the terms of k < 0."""
     dtype = torch.result_type(x, q)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     x, q = (each.to(torch.float64) if isinstance(each, torch.Tensor) else _number(each) for each in (x, q))
@@ -287,7 +287,7 @@ def _log_ndtr(x: torch.Tensor) -> torch.Tensor:
 
 @_in_f64
 def _ndtri(p: torch.Tensor) -> torch.Tensor:
-    """From a rational estimate (Abramowitz and Stegun 26.2.23), by Newton's steps for the logarithm of the tail."""
+    """Newton's steps for the logarithm of the tail, from a rational estimate (Abramowitz and Stegun 26.2.23)."""
     inside = (p > 0) & (p < 1)
     given = stop_gradient(torch.where(inside, p, _number(0.5)))
     is_upper = given > 0.5
@@ -298,10 +298,10 @@ def _ndtri(p: torch.Tensor) -> torch.Tensor:
     for _ in range(3):
         scaled = FUNCTIONS.erfcx(y * math.sqrt(0.5))
         y = y + (torch.log(scaled * 0.5) - y * y / 2 - logarithm) * scaled * math.sqrt(math.pi / 2)
-    # The tail's logarithm does not tell small results.
+    # Results near 0 need more than the tail's logarithm.
     centre = FUNCTIONS.erfinv(torch.where(tail > 0.1, 2 * given - 1, _number(0))) * math.sqrt(2)
     value = torch.where(tail > 0.1, centre, torch.where(is_upper, y, -y))
-    # The slope is that of the inverse function at the result; of the last sum, the second term is 0.
+    # The term that is added is 0 and has the gradient: the slope of the inverse function.
     slope = torch.exp(torch.clamp(value * value / 2, max=700)) * math.sqrt(2 * math.pi)
     value = value + (torch.where(inside, p, _number(0.5)) - given) * slope
     # A product, whose gradient is infinite or NaN as well.

@@ -57,7 +57,7 @@ def _unroll(name: str, x: torch.Tensor, n: float) -> torch.Tensor:
     if math.isnan(n) or math.isinf(n) or n <= -1:
         return torch.zeros_like(x)
     n = int(n)
-    if name.startswith("hermite") and n > _HERMITE_LIMITS[dtype]:
+    if name.startswith("hermite") and n > _HERMITE_LIMITS.get(dtype, 128):
         return torch.full_like(x, float("nan"))
     if n > UNROLLED:
         return _loop(name, x, torch.full((), n, dtype=torch.float64))
@@ -77,7 +77,7 @@ def _loop(name: str, x: torch.Tensor | float, n: torch.Tensor | float) -> torch.
     x, n = torch.broadcast_tensors(x.to(dtype), n)
     first, step = _KINDS[name]
     x = x + x - 1 if name.startswith("shifted") else x.clone()
-    limit = _HERMITE_LIMITS[dtype] if name.startswith("hermite") else 2**53
+    limit = _HERMITE_LIMITS.get(dtype, 128) if name.startswith("hermite") else 2**53
     is_order = (n >= 0) & (n <= limit)
     orders = torch.where(is_order, n, torch.scalar_tensor(-1, dtype=torch.float64))
     start = torch.zeros_like(x)
