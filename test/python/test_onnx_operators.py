@@ -156,7 +156,8 @@ def test_bits_are_kept():
 
 @pytest.mark.parametrize("matrices", [normal(3, 5, 5), normal(1, 1), numpy.zeros((2, 3, 3), numpy.float32),
                                       numpy.array([[0, 2, 1], [0, 0, 3], [4, 1, 1]], numpy.float32),
-                                      normal(2, 1, 7, 7, dtype=numpy.float64)], ids=lambda value: str(value.shape))
+                                      normal(2, 1, 7, 7, dtype=numpy.float64),
+                                      normal(40, 40, dtype=numpy.float64)], ids=lambda value: str(value.shape))
 def test_determinants(matrices):
     check("Det", [matrices])
 

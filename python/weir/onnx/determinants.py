@@ -1,43 +1,38 @@
-"""Writes ONNX's Det by elimination, with the largest element of each column as its pivot."""
+"""Writes ONNX's Det by an L U factorization, an op of Weir's graph level."""
 
 import numpy
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from weir.onnx.writing import Value, Writer
 
-MAX_SIZE = 32  # rows of a matrix, each of which is written out
+MATRICES, LU = "weir.matrix", "lu"  # of a node that torch-mlir brings in unknown, and `weir.holes` takes out
 
 
-def eliminate(writer: Writer) -> bool:
-    """Writes the determinants of square matrices. Returns whether it did."""
+def factor(writer: Writer) -> bool:
+    """Writes the determinants of square matrices of one row or more. Returns whether it did."""
     *batch, size, columns = writer.shape(0)
     x = writer.operand(0)
-    if size != columns or not 0 < size <= MAX_SIZE:
+    if size != columns or not size or x.kind not in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16,
+                                                    TensorProto.BFLOAT16):
         return False
-    rest = x.cast(TensorProto.DOUBLE if x.kind == TensorProto.DOUBLE else TensorProto.FLOAT).reshape(-1, size, size)
-    made = None
-    for count in range(size, 0, -1):
-        pivot, is_first, rest = _take_pivot(writer, rest, count)
-        pivot = is_first.choose(pivot, 0 - pivot)
-        made = pivot if made is None else made * pivot
-    made.reshape(*batch).cast(x.kind).finish()
+    wide = x.cast(TensorProto.DOUBLE if x.kind == TensorProto.DOUBLE else TensorProto.FLOAT)
+    lu, pivots = _factor(writer, wide, batch, size)
+    is_end = Value(writer, writer.constant(numpy.eye(size), numpy.bool_), TensorProto.BOOL)
+    place = Value(writer, writer.constant(numpy.arange(size), numpy.int32), TensorProto.INT32)
+    one = Value(writer, writer.constant(1, helper.tensor_dtype_to_np_dtype(wide.kind)), wide.kind)
+    ends = is_end.choose(lu, 0).reduce("ReduceSum", [len(batch) + 1])
+    signed = pivots.equal(place).choose(one, -1) * ends
+    signed.reduce("ReduceProd", [len(batch)]).cast(x.kind).finish()
     return True
 
 
-def _take_pivot(writer: Writer, x: Value, count: int) -> tuple[Value, Value, Value]:
-    """Returns the pivot of each matrix, whether its row is the first, and what is left of the others."""
-    def cut(value: Value, axis: int, start: int, end: int) -> Value:
-        return value.apply("Slice", *(writer.constant([number]) for number in (start, end, axis)))
-
-    size = cut(x, 2, 0, 1).apply("Abs")
-    place = Value(writer, writer.add("ArgMax", size.name, axis=1, keepdims=1), TensorProto.INT64)
-    numbers = writer.constant(numpy.arange(count).reshape(1, count, 1))
-    is_pivot = place.equal(Value(writer, numbers, TensorProto.INT64))
-    row = is_pivot.choose(x, 0).apply("ReduceSum", writer.constant([1]), keepdims=1)
-    pivot = cut(row, 2, 0, 1)
-    if count > 1:
-        # The first row takes the place of the pivot's.
-        others = cut(is_pivot, 1, 1, count).choose(cut(x, 1, 0, 1), cut(x, 1, 1, count))
-        factors = pivot.equal(0).choose(0, cut(others, 2, 0, 1) / pivot)
-        x = cut(others, 2, 1, count) - factors * cut(row, 2, 1, count)
-    return pivot.reshape(-1), place.equal(0).reshape(-1), x
+def _factor(writer: Writer, x: Value, batch: list[int], size: int) -> tuple[Value, Value]:
+    """Returns L U in one matrix, and the exchanges of rows."""
+    kinds = [(x.kind, [*batch, size, size]), (TensorProto.INT32, [*batch, size]), (TensorProto.INT32, [*batch, size])]
+    names = [f"{writer.node.name}/{part}" for part in ("lu", "pivots", "order")]
+    for name, (kind, shape) in zip(names, kinds, strict=True):
+        writer.set_type(name, helper.make_tensor_type_proto(kind, shape))
+    writer.nodes.append(helper.make_node(LU, [x.name], names, name=f"{writer.node.name}/{LU}", domain=MATRICES))
+    if all(opset.domain != MATRICES for opset in writer.model.opset_import):
+        writer.model.opset_import.append(helper.make_opsetid(MATRICES, 1))
+    return Value(writer, names[0], x.kind), Value(writer, names[1], TensorProto.INT32)

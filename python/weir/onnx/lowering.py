@@ -9,7 +9,7 @@ from torch_mlir.extras.onnx_importer import Config, ModelInfo, NodeImporter
 
 from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes, walk
 from weir.holes import FOREIGN, Hole, fill_holes, open_holes
-from weir.onnx.determinants import MAX_SIZE
+from weir.onnx.determinants import LU
 from weir.onnx.flow import cut, fill
 from weir.onnx.models import RANDOM, expand, open_writer
 from weir.onnx.regions import CONTROL, explain
@@ -18,6 +18,8 @@ from weir.onnx.rewrites import is_wrong
 PIPELINE = ("builtin.module(torch-onnx-to-torch-backend-pipeline,"
             "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})")
 
+# Operators that torch-mlir does not know, by their names in `weir.holes`.
+OWN = {"BitCast": "torch.weir.bitcast", LU: "torch.weir.lu"}
 # Reasons why some operators have no form.
 REASONS = {
     **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), "the size of its result depends on values"),
@@ -25,7 +27,7 @@ REASONS = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), "torch-mlir lowers clip, input_forget and activations other than Sigmoid, "
                                             "Tanh and Relu to other values"),
     "AveragePool": "torch-mlir lowers dilations with ceil_mode to other values",
-    "Det": f"matrices of 1 to {MAX_SIZE} rows have one",
+    "Det": "square matrices of one row or more have one",
     "RoiAlign": "with sampling_ratio 0 the number of samples depends on the regions; set it to 1 or more",
 }
 
@@ -87,8 +89,9 @@ def _bring_in(model: onnx.ModelProto) -> tuple[str, list[Hole]]:
             raise ExportError(f"torch-mlir does not read the model: {str(error).strip() or repr(error)}") from None
     with context:
         for op in walk(module.operation):
-            if op.name == FOREIGN and ir.StringAttr(op.attributes["name"]).value.endswith("onnx.BitCast"):
-                op.attributes["name"] = ir.StringAttr.get("torch.weir.bitcast")
+            name = ir.StringAttr(op.attributes["name"]).value.rpartition("onnx.")[2] if op.name == FOREIGN else ""
+            if name in OWN:
+                op.attributes["name"] = ir.StringAttr.get(OWN[name])
     holes = open_holes(module)
     return module.operation.get_asm(enable_debug_info=True), holes
 

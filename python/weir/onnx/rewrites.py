@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from weir.onnx import elements, learned, updates
 from weir.onnx.columns import join_columns
-from weir.onnx.determinants import eliminate
+from weir.onnx.determinants import MATRICES, factor
 from weir.onnx.loops import write_loop, write_scan
 from weir.onnx.recurrences import is_plain, unroll
 from weir.onnx.regions import CONTROL, is_kept, keep_branches
@@ -37,7 +37,7 @@ def is_wrong(node: onnx.NodeProto) -> bool:
         return True
     if node.op_type in ("GRU", "LSTM", "RNN"):
         return not is_plain(node)
-    return node.domain not in DOMAINS or node.op_type in ("Det", "GridSample")
+    return node.domain not in (*DOMAINS, MATRICES) or node.op_type in ("Det", "GridSample")
 
 
 def rewrite(writer: Writer) -> bool:
@@ -387,7 +387,7 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "CumProd": _cumulate("ReduceProd", "Mul", 1),
     "CumSum": _cumulate("ReduceSum", "Add", 0),
     "DequantizeLinear": _dequantize,
-    "Det": eliminate,
+    "Det": factor,
     "GRU": unroll,
     "GridSample": sample_grid,
     "LSTM": unroll,
