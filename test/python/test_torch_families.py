@@ -203,3 +203,31 @@ def test_branches_are_computed_and_chosen():
         torch.cond(x.sum() > 100, lambda x, k: (x[k].log(), x.sin()), lambda x, k: (x[k.clamp(max=3)] * 3, x * k), (x, k)),
         torch.cond(k[0] == 1, lambda x: torch.cond(x.sum() > 0, lambda x: x.exp(), lambda x: x.cos(), (x,)),
                    lambda x: x * 1, (x,))), x, k))
+
+
+def test_integers():
+    k, s = torch.tensor([0, -4, 6, 9, -12, 7, 2**62, 701408733, 1134903170]), torch.tensor([[0], [1], [-1], [31], [63], [64]])
+    check((lambda k: (torch.gcd(k, k.unsqueeze(1)), torch.lcm(k[:6], k[:6].unsqueeze(1)),
+                      torch.gcd(k[:6].to(torch.int8), k[:6].to(torch.int8).unsqueeze(1))), k),
+          (lambda k, s: (k << s[:4].clamp(max=8), k >> s, k << 3, k >> 2, k.int() << s.int(), k.to(torch.int8) >> s.to(torch.int8)),
+           k, s), gradients=False)
+
+
+def test_transposed_convolutions_of_groups():
+    torch.manual_seed(6)
+    image, deep, wide = torch.randn(2, 4, 5, 5), torch.randn(4, 1, 3, 3), torch.randn(4, 3, 2, 2)
+    transpose = functional.conv_transpose2d
+    check((lambda x, w, v: (transpose(x, w, stride=2, padding=1, output_padding=1, groups=4), transpose(x, v, groups=2, dilation=2),
+                            transpose(x, w, padding=3, stride=(3, 1), groups=4),
+                            functional.conv_transpose1d(x[:, :, 0], w[:, :, 0], groups=4, bias=v[:, 0, 0, 0])), image, deep, wide))
+
+
+def test_logarithms():
+    x = torch.tensor([0.0, -0.0, 1, -1, INF, -INF, NAN, 2.5, -3, 0.5])
+    check((lambda x: [function(x, x.unsqueeze(1)) for function in (torch.logaddexp, torch.logaddexp2, torch.xlogy,
+                                                                   torch.special.xlog1py)], x),
+          (lambda x: (torch.xlogy(2, x), torch.xlogy(x, 0)), x),
+          gradients=False)
+    check((lambda x, y: (torch.logaddexp(x, y), torch.logaddexp2(x, y)), torch.tensor([INF, 1.0, 2, -INF, 3]),
+           torch.tensor([0.0, -INF, 3, 1, 3])),
+          (lambda x, y: (torch.xlogy(x, y), torch.special.xlog1py(x, y)), torch.tensor([0.0, 2, 3, 0]), torch.tensor([2, 0.5, 1, 3])))
