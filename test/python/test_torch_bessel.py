@@ -11,7 +11,8 @@ import weir  # noqa: E402
 import weir.torch  # noqa: E402
 
 INFINITE, NAN = float("inf"), float("nan")
-EDGES = [0.0, -0.0, 1e-30, -1e-30, -1, -2.5, 1e6, INFINITE, -INFINITE, NAN, 700, 750, 0.3, 1.9, 2.1, 4.9, 7.9, 8.1, -8.1]
+EDGES = [0.0, -0.0, 1e-30, -1e-30, -1, -2.5, 1e6, INFINITE, -INFINITE, NAN, 700, 750,
+         0.3, 1.9, 2.1, 4.9, 7.9, 8.1, -8.1]
 # PyTorch's own have an error of 1e-6 between 5 and 8, and below -2.
 ROUGH = ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "airy_ai"]
 NAMES = [*ROUGH, "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1",
@@ -47,9 +48,10 @@ def test_types_and_gradients():
             self.p = torch.nn.Parameter(p)
 
         def forward(self, x, i):
-            return [torch.special.ndtri(self.p), torch.special.log_ndtr(40 * self.p - 20), torch.special.zeta(3.0, self.p + 0.01),
-                    torch.special.bessel_j0(self.p) * self.p, torch.special.airy_ai(x), torch.special.bessel_y1(i),
-                    torch.special.erfcx(x)]
+            return [
+                torch.special.ndtri(self.p), torch.special.log_ndtr(40 * self.p - 20),
+                torch.special.zeta(3.0, self.p + 0.01), torch.special.bessel_j0(self.p) * self.p,
+                torch.special.airy_ai(x), torch.special.bessel_y1(i), torch.special.erfcx(x)]
 
     p = torch.tensor([1e-300, 1e-20, 1e-3, 0.2, 0.5, 0.7, 0.95, 1 - 1e-9], dtype=torch.float64)
     x, i = torch.tensor([-3.5, -0.2, 1.5, 2.5, 1e30]), torch.arange(-2, 10)

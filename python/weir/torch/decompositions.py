@@ -191,11 +191,17 @@ def _limit_with_place(largest: bool) -> Callable:
     return decompose
 
 
-def _is_set(x: torch.Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> torch.Tensor:
-    """`all` and `any` of one element, that torch-mlir has no dimension of."""
-    if x.dim():
-        return NotImplemented
-    return (x != 0).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
+def _reduce_flags(reduce: Callable) -> Callable:
+    """`all` and `any`, one dimension after the other. No dimension is none, and not all."""
+    def decompose(x: torch.Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> torch.Tensor:
+        if isinstance(dim, int) and x.dim():
+            return NotImplemented
+        made, dims = x != 0, range(x.dim()) if dim is None else dim
+        for d in sorted({d % x.dim() for d in dims}, reverse=True) if x.dim() else ():
+            made = reduce(made, d, keepdim)
+        return made.to(torch.uint8) if x.dtype == torch.uint8 else made
+
+    return decompose
 
 
 def _vector_norm(x: torch.Tensor, ord: float = 2, dim: list[int] | None = None, keepdim: bool = False, *,
@@ -383,10 +389,10 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.min.dim: _limit_with_place(largest=False),
         aten.argmax.default: _place(largest=True),
         aten.argmin.default: _place(largest=False),
-        aten.all.dim: _is_set,
-        aten.all.dims: _is_set,
-        aten.any.dim: _is_set,
-        aten.any.dims: _is_set,
+        aten.all.dim: _reduce_flags(torch.all),
+        aten.all.dims: _reduce_flags(torch.all),
+        aten.any.dim: _reduce_flags(torch.any),
+        aten.any.dims: _reduce_flags(torch.any),
         aten.linalg_vector_norm.default: _vector_norm,
         aten._embedding_bag.default: _embedding_bag,
         aten._embedding_bag_forward_only.default: _embedding_bag,

@@ -47,7 +47,7 @@ def _count(values: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | Non
 
 
 def _find_bins(values: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-    """Returns the bin of each value, below 0 or beyond the last bin of what is outside; the last has its upper edge, too."""
+    """Returns the bin of each value, or one that is not there if it is outside; the last has its upper edge, too."""
     place = search_sorted(edges, values, right=True) - 1
     return torch.where(values == edges[-1], torch.full((), edges.shape[0] - 2, dtype=torch.int64), place)
 
