@@ -192,7 +192,72 @@ def _pick_number(is_first: Callable) -> Callable:
     return decompose
 
 
+def _pow_integers(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
+    """Powers of integers, by a product for each bit of the exponent. Those of negative exponents are cut to integers."""
+    dtype = torch.result_type(x, exponent)
+    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
+        return NotImplemented
+    x, exponent = x.to(dtype), exponent.to(dtype)
+    one = torch.ones((), dtype=dtype)
+    made, power = torch.ones_like(x), x
+    bits = torch.iinfo(dtype).bits - (dtype != torch.uint8)
+    for bit in range(bits):
+        is_set = torch.bitwise_and(exponent, torch.scalar_tensor(1 << bit, dtype=dtype)) != 0
+        made = torch.where(is_set, made * power, made)
+        power = power * power if bit + 1 < bits else power
+    if dtype == torch.uint8:
+        return made
+    odd = torch.where(torch.bitwise_and(exponent, one) != 0, x, one)
+    cut = torch.where((x == 1) | (x == -1), odd, torch.zeros((), dtype=dtype))
+    return torch.where(exponent < 0, cut, made)
+
+
+def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Euclid's algorithm, by as many steps as the largest numbers of the type take."""
+    dtype = torch.result_type(x, y)
+    x, y = torch.broadcast_tensors(x.to(dtype), y.to(dtype))
+    x, y = (each if dtype == torch.uint8 else each.abs() for each in (x, y))
+    # Consecutive numbers of Fibonacci, of which two steps at least double the smaller one.
+    for _ in range({8: 13, 16: 24, 32: 46, 64: 92}[torch.iinfo(dtype).bits]):
+        is_done = y == 0
+        rest = torch.remainder(x, torch.where(is_done, torch.ones((), dtype=dtype), y))
+        x, y = torch.where(is_done, x, y), torch.where(is_done, y, rest)
+    return x
+
+
+def _lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A product that does not fit is cut as C cuts it: 8 and 16 bits after the sign is gone."""
+    dtype = torch.result_type(x, y)
+    wide = dtype if dtype.itemsize >= 4 else torch.int32
+    divisor = _gcd(x, y).to(wide)
+    x, y = x.to(wide), y.to(wide)
+    quotient = torch.div(x, torch.where(divisor == 0, torch.ones((), dtype=wide), divisor), rounding_mode="trunc")
+    return (quotient * y).abs().to(dtype)
+
+
+def _space(start: torch.Tensor | float, end: torch.Tensor | float, steps: int, *, dtype: torch.dtype | None = None,
+           **options: object) -> torch.Tensor:
+    """Evenly spaced numbers, from both ends to the middle. Ends of integers are cut to integers first."""
+    dtype = dtype or torch.get_default_dtype()
+    wide = torch.float64 if not dtype.is_floating_point else torch.float32 if dtype.itemsize == 2 else dtype
+    start, end = ((each.to(dtype) if isinstance(each, torch.Tensor) else torch.scalar_tensor(each, dtype=dtype)).to(wide)
+                  for each in (start, end))
+    number = torch.arange(steps)
+    step = (end - start) / max(steps - 1, 1)
+    made = torch.where(number < max(steps // 2, 1), start + step * number, end - step * (steps - 1 - number))
+    return made.to(dtype)
+
+
 TABLE = {
+    # Constants, which PyTorch evaluates as they are.
+    aten.linspace.default: lambda *arguments, **options: NotImplemented,
+    aten.logspace.default: lambda *arguments, **options: NotImplemented,
+    aten.linspace.Tensor_Tensor: _space,
+    aten.linspace.Tensor_Scalar: _space,
+    aten.linspace.Scalar_Tensor: _space,
+    aten.pow.Tensor_Tensor: _pow_integers,
+    aten.gcd.default: _gcd,
+    aten.lcm.default: _lcm,
     aten.neg.default: _negate,
     aten.eq.Tensor: _equal,
     aten.eq.Scalar: _compare(torch.eq),

@@ -8,7 +8,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from weir import running
 from weir.graphs import ExportError
-from weir.torch import arithmetic, ordering, pooling, scattering, special
+from weir.torch import arithmetic, ordering, pooling, products, scattering, special
 from weir.torch.families import FAMILIES
 from weir.torch.operators import limit, stop_gradient
 
@@ -369,7 +369,8 @@ def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
 def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, sorts and scatters, and running sums and products as reductions of n by n
     elements."""
-    tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | pooling.TABLE | scattering.get_table(gradients)
+    tables = special.TABLE | arithmetic.TABLE | ordering.TABLE | pooling.TABLE | products.TABLE
+    tables |= scattering.get_table(gradients)
     return get_decomposition_table() | FAMILIES | tables | {
         aten.scaled_dot_product_attention.default: _attend,
         aten._safe_softmax.default: _safe_softmax,

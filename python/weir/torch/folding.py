@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from weir.graphs import ExportError
 from weir.torch.operators import COLLECTIVES
+from weir.torch.places import emit, refuse
 from weir.torch.places import find_line
 
 aten = torch.ops.aten
@@ -108,8 +109,8 @@ def _get_filling(node: Node) -> float | None:
 
 def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, Node]) -> Node:
     """Returns a node that replaces `node` by its value in the rest of the graph."""
-    value, full = values[node], aten.full.default
-    if node in kept or node.target is full:
+    value = values[node]
+    if node in kept or (node.target is aten.full.default and value.dtype != torch.uint8):
         return kept.get(node, node)
     with program.graph.inserting_before(node):
         if node.target is aten.expand.default:
@@ -117,18 +118,25 @@ def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, N
             if source.op == "call_function":
                 source = _keep(program, source, values, kept)
             new = program.graph.call_function(node.target, (source, *node.args[1:]), node.kwargs)
+        elif value.dtype == torch.uint8:
+            new = _keep_bytes(program, node, value)
         elif _is_empty(value) or _is_uniform(value):
             number = value.flatten()[0].item() if value.numel() else 0
-            new = program.graph.call_function(full, (list(value.shape), number), {"dtype": value.dtype})
-        elif value.dtype == torch.uint8:  # torch-mlir's literals of bytes are signed ones
-            wide = _add_constant(program, f"folded_{node.name}", value.to(torch.int32))
-            wide.meta = node.meta | {"val": node.meta["val"].to(torch.int32)}
-            new = program.graph.call_function(aten._to_copy.default, (wide,), {"dtype": torch.uint8})
+            new = program.graph.call_function(aten.full.default, (list(value.shape), number), {"dtype": value.dtype})
         else:
             new = _add_constant(program, f"folded_{node.name}", value)
     new.meta = dict(node.meta)
     kept[node] = new
     return new
+
+
+def _keep_bytes(program: ExportedProgram, node: Node, value: torch.Tensor) -> Node:
+    """Returns a node that makes bytes of a constant of integers: torch-mlir's constants of bytes are signed ones."""
+    if _is_empty(value):
+        refuse("values of torch.uint8 without elements", [node])
+    wide = _add_constant(program, f"folded_{node.name}", value.to(torch.int32))
+    wide.meta = node.meta | {"val": node.meta["val"].to(torch.int32)}
+    return emit(node, aten._to_copy.default, wide, dtype=torch.uint8)
 
 
 def _view_bits(value: torch.Tensor) -> torch.Tensor:

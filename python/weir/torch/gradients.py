@@ -13,9 +13,9 @@ from weir.torch.operators import stop_gradient
 
 aten = torch.ops.aten
 # Their first result alone has a gradient in PyTorch; the others are statistics.
-NORMS = {aten.native_layer_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default, aten._native_batch_norm_legit.no_stats,
-         aten._native_batch_norm_legit_no_training.default, aten._batch_norm_with_update.default,
-         aten._batch_norm_no_update.default, aten._fused_rms_norm.default}
+NORMS = {aten.native_layer_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default,
+         aten._native_batch_norm_legit.no_stats, aten._native_batch_norm_legit_no_training.default,
+         aten._batch_norm_with_update.default, aten._batch_norm_no_update.default, aten._fused_rms_norm.default}
 
 
 def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:

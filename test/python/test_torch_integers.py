@@ -1,0 +1,48 @@
+"""Integers in weir.torch: powers, common divisors, products, spaced numbers and constants of bytes, against eager."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
+pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
+
+from test_torch_edges import check_values  # noqa: E402
+
+import weir.torch  # noqa: E402
+
+
+def test_powers_and_divisors():
+    x = torch.tensor([0, 1, -1, 2, -2, 3, -3, 7, 12, 0, 100, 81, 127, 89, 10], dtype=torch.int8)
+    y = torch.tensor([0, -1, -3, 5, 3, -2, 40, 0, 18, 7, 75, 3, 126, 55, 2], dtype=torch.int8)
+    check_values({
+        "pow": torch.pow,
+        "gcd": torch.gcd,
+        "lcm": torch.lcm,
+        "gcd_bytes": lambda x, y: torch.gcd(x.abs().to(torch.uint8) + 100, y.abs().to(torch.uint8)),
+        "pow_bytes": lambda x, y: torch.pow(x.abs().to(torch.uint8), y.abs().to(torch.uint8)),
+    }, x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
+def test_products(dtype):
+    a, b, v = (torch.randint(0, 9, shape).to(dtype) for shape in ((2, 3, 4), (2, 4, 5), (4,)))
+    check_values({
+        "addmv": lambda a, b, v: torch.addmv(a[0, :, 0], a[1], v, beta=2, alpha=3),
+        "addmv_alone": lambda a, b, v: torch.addmv(a[0, :, 0], a[1], v, beta=0),
+        "addbmm": lambda a, b, v: torch.addbmm(a[0, :, :1], a, b, beta=2, alpha=3),
+    }, a, b, v)
+
+
+def test_spaced_numbers_and_constants():
+    check_values({
+        "floats": lambda x: torch.linspace(-3, 17, 23),
+        "integers": lambda x: torch.linspace(-3, 17, 23, dtype=torch.int64),
+        "halves": lambda x: torch.linspace(1, 9, 7, dtype=torch.bfloat16),
+        "logarithms": lambda x: torch.logspace(0, 5, 9, dtype=torch.int64),
+        "tensors": lambda x: torch.linspace(x[0], 7, 9),
+        "cut": lambda x: torch.linspace(x[0], x[0] + 7, 9, dtype=torch.int64),
+        "bytes": lambda x: torch.arange(3, dtype=torch.uint8),
+        "same_bytes": lambda x: torch.full((2, 3), 200, dtype=torch.uint8),
+        "ones": lambda x: torch.ones_like(x, dtype=torch.uint8),
+    }, torch.tensor([0.3, -0.1, 0.2]))
+    with pytest.raises(weir.torch.ExportError, match="torch.uint8 without elements"):
+        weir.torch.export(lambda x: torch.zeros(0, dtype=torch.uint8), (torch.ones(3),))
