@@ -196,9 +196,16 @@ LogicalResult LuOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cot
   Value lu = getLu(), g = cotangents[0];
   Value square = f.cut(lu, 0, k, 0, k), dSquare = f.cut(g, 0, k, 0, k), dRest;
   Value dl = f.keep(dSquare, Part::Below), du = f.keep(dSquare, Part::FromDiagonalUp);
+  // A singular matrix has a 0 on the diagonal: with 1 in its place a determinant has the gradient 0
+  // there, as in PyTorch.
+  Value divisor = f.each(square, [](Place &place, Index row, Index column) {
+    Number zero = place.in(0).constant(0);
+    Number found = zero.constant(1).where(CmpFPredicate::OEQ, place.in(0), zero, place.in(0));
+    return (row == column).choose(found, place.in(0));
+  });
   if (rows > columns) {
     Value below = f.cut(lu, k, rows - k, 0, k);
-    dRest = f.solveRight(square, f.cut(g, k, rows - k, 0, k), true, true);
+    dRest = f.solveRight(divisor, f.cut(g, k, rows - k, 0, k), true, true);
     du = f.subtract(du, f.multiply(below, dRest, true));
   } else if (columns > rows) {
     Value beside = f.cut(lu, 0, k, k, columns - k);
@@ -214,7 +221,7 @@ LogicalResult LuOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cot
   Value both = f.each({fromL, fromU}, [](Place &place, Index row, Index column) {
     return (row > column).choose(place.in(0), place.in(1));
   });
-  Value da = f.solveRight(square, f.solve(square, both, false, true, true), true, true);
+  Value da = f.solveRight(divisor, f.solve(square, both, false, true, true), true, true);
   const unsigned rank = getShape(getA()).size();
   if (dRest)
     da = f.join(da, dRest, rows > columns ? rank - 2 : rank - 1);
