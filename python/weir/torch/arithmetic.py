@@ -212,29 +212,6 @@ def _pow_integers(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
     return torch.where(exponent < 0, cut, made)
 
 
-def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Euclid's algorithm, by as many steps as the largest numbers of the type take."""
-    dtype = torch.result_type(x, y)
-    x, y = torch.broadcast_tensors(x.to(dtype), y.to(dtype))
-    x, y = (each if dtype == torch.uint8 else each.abs() for each in (x, y))
-    # Consecutive numbers of Fibonacci, of which two steps at least double the smaller one.
-    for _ in range({8: 13, 16: 24, 32: 46, 64: 92}[torch.iinfo(dtype).bits]):
-        is_done = y == 0
-        rest = torch.remainder(x, torch.where(is_done, torch.ones((), dtype=dtype), y))
-        x, y = torch.where(is_done, x, y), torch.where(is_done, y, rest)
-    return x
-
-
-def _lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """A product that does not fit is cut as C cuts it: 8 and 16 bits after the sign is gone."""
-    dtype = torch.result_type(x, y)
-    wide = dtype if dtype.itemsize >= 4 else torch.int32
-    divisor = _gcd(x, y).to(wide)
-    x, y = x.to(wide), y.to(wide)
-    quotient = torch.div(x, torch.where(divisor == 0, torch.ones((), dtype=wide), divisor), rounding_mode="trunc")
-    return (quotient * y).abs().to(dtype)
-
-
 def _space(start: torch.Tensor | float, end: torch.Tensor | float, steps: int, *, dtype: torch.dtype | None = None,
            **options: object) -> torch.Tensor:
     """Evenly spaced numbers, from both ends to the middle. Ends of integers are cut to integers first."""
@@ -256,8 +233,6 @@ TABLE = {
     aten.linspace.Tensor_Scalar: _space,
     aten.linspace.Scalar_Tensor: _space,
     aten.pow.Tensor_Tensor: _pow_integers,
-    aten.gcd.default: _gcd,
-    aten.lcm.default: _lcm,
     aten.neg.default: _negate,
     aten.eq.Tensor: _equal,
     aten.eq.Scalar: _compare(torch.eq),

@@ -41,9 +41,11 @@ def gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def lcm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Of 8 and 16 bits, a product that does not fit is cut after the sign is gone, as by C."""
     x, y = _promote(x, y)
-    divisor = gcd(x, y)
-    return (torch.div(x, divisor.clamp(min=1), rounding_mode="trunc") * y).abs()
+    divisor, narrow = gcd(x, y), x.dtype
+    x, y, divisor = (each.to(narrow if narrow.itemsize >= 4 else torch.int32) for each in (x, y, divisor))
+    return (torch.div(x, divisor.clamp(min=1), rounding_mode="trunc") * y).abs().to(narrow)
 
 
 TABLE = {
