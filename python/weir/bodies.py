@@ -33,8 +33,8 @@ class Scalar:
         is_float = isinstance(self.value.type, ir.FloatType)
         number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), (PREDICATES if is_float else INTEGERS)[name])
         return Scalar(ir.Operation.create(
-            "arith.cmpf" if is_float else "arith.cmpi", [ir.IntegerType.get_signless(1)], [self.value, self._read(other)],
-            {"predicate": number}).result)
+            "arith.cmpf" if is_float else "arith.cmpi", [ir.IntegerType.get_signless(1)],
+            [self.value, self._read(other)], {"predicate": number}).result)
 
     def __add__(self, other): return self._compute(f"arith.add{self._kind}", other)
     def __sub__(self, other): return self._compute(f"arith.sub{self._kind}", other)

@@ -181,7 +181,10 @@ class Functions:
         return self._ops.where(x == 0, -1 / self._choose(x == 0, x, 1.0, x), value)
 
     def derive_digamma(self, x: Any, order: int) -> Any:
-        """(-1)^(n+1) n! zeta(n + 1, x) by Euler's and Maclaurin's sum from x + 10; below 0 by derivatives of pi cot(pi x)."""
+        """(-1)^(n+1) n! zeta(n + 1, x) by Euler's and Maclaurin's sum from x + 10.
+
+        Below 0 by derivatives of pi cot(pi x).
+        """
         sign, factorial = (-1) ** (order + 1), math.factorial(order)
         reflects = x < 0.5
         y = self._ops.where(reflects, 1 - x, x)
@@ -247,7 +250,8 @@ class Functions:
         root = -logarithm / 0.147 / (self._ops.sqrt(part * part - logarithm / 0.147) + part)
         # The estimate of a small value is its tangent.
         is_small = inner < 1e-3
-        y = self._ops.where(is_small, inner * (0.5 * math.sqrt(math.pi)), self._ops.sqrt(self._choose(is_small, 1.0, root, x)))
+        estimate = self._ops.sqrt(self._choose(is_small, 1.0, root, x))
+        y = self._ops.where(is_small, inner * (0.5 * math.sqrt(math.pi)), estimate)
         for _ in range(2):
             is_far = y > 0.75
             error = self._ops.where(is_far, (1 - inner) - self.erfc(y), self._ops.erf(y) - inner)

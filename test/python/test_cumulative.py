@@ -45,7 +45,8 @@ def test_torch_values_and_gradients():
         trained.zero_grad()
         sum((value * torch.linspace(0.5, 1.5, value.numel(), dtype=value.dtype).reshape(value.shape)).sum()
             for value in results[:4]).backward()
-        gradients.append({name.rpartition(".")[2]: parameter.grad.clone() for name, parameter in trained.named_parameters()})
+        gradients.append({name.rpartition(".")[2]: parameter.grad.clone()
+                          for name, parameter in trained.named_parameters()})
     for name in ("rows", "finite", "factors"):
         torch.testing.assert_close(gradients[0][name], gradients[1][name], rtol=1e-8, atol=1e-8, equal_nan=True)
 

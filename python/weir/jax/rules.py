@@ -62,7 +62,8 @@ def replace(operand: jax.Array, indices: jax.Array, updates: jax.Array, *, updat
     def apply(x: jax.Array) -> jax.Array:
         return jax.vmap(lambda value: function(value, value)[0])(x.reshape(-1)).reshape(x.shape)
 
-    count = scatter("add", jnp.zeros(operand.shape, jnp.int32), indices, jnp.ones(updates.shape, jnp.int32), **parameters)
+    ones = jnp.ones(updates.shape, jnp.int32)
+    count = scatter("add", jnp.zeros(operand.shape, jnp.int32), indices, ones, **parameters)
     if parameters["unique_indices"]:
         return jnp.where(count > 0, apply(operand), operand)
     return lax.while_loop(lambda state: state[1].any(), lambda state: (
@@ -102,8 +103,8 @@ def _combine_rows(combine: str, rows, key, updates, valid):
         taken = jnp.take(updates, jnp.maximum(last, 0), axis=0, mode="clip") if key.shape[0] else rows
         return jnp.where((last >= 0)[:, None], taken, rows)
     neutral, reduce, join = {
-        "add": (0, jnp.sum, jnp.add), "mul": (1, jnp.prod, jnp.multiply),
-        "min": (_get_limit(rows.dtype, 1), jnp.min, jnp.minimum), "max": (_get_limit(rows.dtype, -1), jnp.max, jnp.maximum),
+        "add": (0, jnp.sum, lax.add), "mul": (1, jnp.prod, lax.mul),
+        "min": (_get_limit(rows.dtype, 1), jnp.min, lax.min), "max": (_get_limit(rows.dtype, -1), jnp.max, lax.max),
     }[combine]
     options = {"initial": neutral} if combine in ("min", "max") else {"dtype": rows.dtype}
     reduced = reduce(jnp.where(hit[:, :, None], updates[None], jnp.asarray(neutral, rows.dtype)), axis=1, **options)
