@@ -195,6 +195,7 @@ def misfit(x):
     (Packed(), (torch.ones(2, 4, 6),), r"LSTM: a size depends on values; .*test_bad_input.py:\d+: return self.layer"),
     (nn.BatchNorm1d(6, momentum=None), (X,), r"BatchNorm1d: a number that depends on values .*keep it a tensor.*batchnorm.py"),
     (measure, (X,), r"a number that depends on values .*test_bad_input.py:\d+: return x \* 2 if"),
+    (lambda x: x * torch.allclose(x, x), (X,), r"allclose gives a number to Python; .*isclose.*test_bad_input.py:\d+"),
     (misfit, (X,), r"cannot trace the module: .*test_bad_input.py:\d+: return x @ x.new_zeros"),
     (torch.jit.script(nn.Linear(6, 2)), (X,), "Linear is compiled by torch.jit already; give the module"),
     (torch.mul, (X, X), "the inputs of mul, which is built in, have no names; give a function that calls it"),

@@ -64,8 +64,23 @@ def narrow(input: torch.Tensor, dim: int, start: int | torch.Tensor, length: int
     return input.index_select(dim, first + torch.arange(length, device=input.device))
 
 
+def _refuse(function: Callable, form: str) -> Callable:
+    """The function, of constants alone."""
+    def call(*args: Any, **kwargs: Any) -> bool:
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            raise TypeError(f"torch.{function.__name__} gives a number to Python; take {form}, which is a tensor, and "
+                            "torch.where") from None
+
+    return call
+
+
 _FORMS: dict[Callable, Callable] = {
     torch.cov: cov, torch.Tensor.cov: cov, torch.corrcoef: corrcoef, torch.Tensor.corrcoef: corrcoef,
+    torch.equal: _refuse(torch.equal, "(a == b).all()"), torch.Tensor.equal: _refuse(torch.equal, "(a == b).all()"),
+    torch.allclose: _refuse(torch.allclose, "torch.isclose(a, b).all()"),
+    torch.Tensor.allclose: _refuse(torch.allclose, "torch.isclose(a, b).all()"),
     torch.combinations: combinations, torch.nn.functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.narrow: narrow, torch.Tensor.narrow: narrow, torch.ctc_loss: ctc_loss, torch.nn.functional.ctc_loss: ctc_loss,
 } | polynomials.FORMS
