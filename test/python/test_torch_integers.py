@@ -46,3 +46,13 @@ def test_spaced_numbers_and_constants():
     }, torch.tensor([0.3, -0.1, 0.2]))
     with pytest.raises(weir.torch.ExportError, match="torch.uint8 without elements"):
         weir.torch.export(lambda x: torch.zeros(0, dtype=torch.uint8), (torch.ones(3),))
+
+
+def test_running_results_keep_their_type():
+    check_values({
+        "sum": lambda x: x.cumsum(0, dtype=torch.int32),
+        "sum_of_bytes": lambda x: x.abs().cumsum(0, dtype=torch.uint8),
+        "product": lambda x: x.cumprod(0, dtype=torch.int16),
+        "largest": lambda x: (x > 0).cummax(0).values,
+        "place": lambda x: (x > 0).cummin(0).indices,
+    }, torch.tensor([-3, 100, 90, -70, 0, 5], dtype=torch.int8))

@@ -60,7 +60,7 @@ EXCLUDED = {
     "has values that are not defined": r"(new_)?empty.*|empty_like|resize_|resize_as_|uninitialized",
     "has results whose shape depends on values":
         r"nonzero|argwhere|unique.*|masked_select|combinations|bincount|_unique.*|nonzero_static|torch\.ops\.aten\._nested.*",
-    "returns a number to Python": r"item|allclose|.*_local_scalar.*",
+    "returns a number to Python": r"item|allclose|equal|broadcast_shapes|.*_local_scalar.*",
     "is about sparse tensors, places or CUDA's own programs":
         r"sparse\..*|to_sparse.*|.*_sparse|jiterator.*|torch\.ops\.aten\._(efficient|flash).*|cdouble_.*",
 }

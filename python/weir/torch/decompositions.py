@@ -407,7 +407,7 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.bitwise_or.Scalar: _with_scalar(torch.bitwise_or),
         aten.bitwise_xor.Scalar: _with_scalar(torch.bitwise_xor),
         aten.pow.Tensor_Scalar: _pow,
-        aten.cumsum.default: _running(lambda values, dim: values.sum(dim), torch.add, 0),
-        aten.cumprod.default: _running(lambda values, dim: values.prod(dim), torch.mul, 1),
+        aten.cumsum.default: _running(lambda values, dim: values.sum(dim, dtype=values.dtype), torch.add, 0),
+        aten.cumprod.default: _running(lambda values, dim: values.prod(dim, dtype=values.dtype), torch.mul, 1),
         aten.logcumsumexp.default: _running(_log_sum, _log_add, float("-inf")),
     }

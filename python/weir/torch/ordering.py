@@ -56,11 +56,11 @@ def running_limit(largest: bool) -> Callable:
         if values.dim() == 0:
             return values.clone(), torch.zeros((), dtype=torch.int64, device=values.device)
         moved = values.movedim(dim, -1)
-        its = moved.detach()
+        its = moved.detach().to(torch.int32) if values.dtype == torch.bool else moved.detach()
         if values.is_floating_point():
             furthest = float("-inf" if largest else "inf")
         else:
-            limits = torch.iinfo(values.dtype)
+            limits = torch.iinfo(its.dtype)
             furthest = limits.min if largest else limits.max
         limit = _run_limit(its, largest, furthest)
         # An element that is the limit at its own place stays so up to the next such element.
