@@ -57,7 +57,8 @@ KNOWN = {
     "Weir shares the gradient of a maximum equally, and gives NaN none of its own; JAX's depends on a tree of pairs":
         r"step:cum(max|min) .*|step:reduce_window (max|min) gradient edges|step:jnp\.(max|min|ptp) gradient edges.*",
     "JAX's derivative is NaN or another number beside an infinity, a NaN or at 0 to a power":
-        r"step:(cum(prod|logsumexp)|jnp\.prod) gradient (edges|long).*|step:jnp\.vander .*|(step|grad):bessel_i1e .*",
+        r"step:(cum(prod|logsumexp)|jnp\.prod) gradient (edges|long).*|step:jnp\.(vander|logaddexp2?) .*|"
+        r"(step|grad):bessel_i1e .*",
 }
 
 

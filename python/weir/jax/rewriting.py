@@ -25,7 +25,7 @@ CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
 # JAX's functions with a derivative rule of their own that Weir's gradient agrees with; kinks are those of the rule.
 KINKS = {"relu": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x),
          "relu6": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), jnp.where(x >= 6, jnp.full_like(x, 6), x))}
-SMOOTH = {"logaddexp", "_det", "_slogdet_lu", "_slogdet_small"}
+SMOOTH = {"logaddexp", "logaddexp2", "_det", "_slogdet_lu", "_slogdet_small"}
 
 
 class Rewriter:
