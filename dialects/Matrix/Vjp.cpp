@@ -288,7 +288,8 @@ LogicalResult QrOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cot
   return success();
 }
 
-// dA = V (diag(dw) + (V^T dV) o F) V^T with F = 1 / (w_j - w_i), 0 on the diagonal.
+// dA = V (diag(dw) + (K - K^T) o F / 2) V^T with K = V^T dV and F = 1 / (w_j - w_i), 0 on the
+// diagonal. It is symmetric, whatever K is: half of it belongs to the triangle that is not read.
 LogicalResult EighOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
   if (isEmpty(getA()))
     return success();
@@ -298,7 +299,8 @@ LogicalResult EighOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, C
   if (dv)
     inner = f.pairs(f.multiply(v, dv, true), getValues(),
                     [&](Place &place, Number row, Number column, Number largest) {
-                      return place.in(0) * Formulas::invert(column - row, largest, size);
+                      return 0.5 * (place.in(0) - place.in(1)) *
+                             Formulas::invert(column - row, largest, size);
                     });
   Value left = dw ? f.scaleColumns(v, dw, [](Number x, Number by) { return x * by; }) : Value();
   if (inner) {

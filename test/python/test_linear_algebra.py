@@ -36,7 +36,7 @@ def _factor(a, b, tall):
         linalg.solve(a, b), linalg.solve(a, b.mT, left=False), linalg.inv(a), linalg.solve_triangular(lower, b, upper=False),
         linalg.det(a), linalg.slogdet(a).logabsdet, p @ left, upper, linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True),
         q, r, wide_q, wide_r, values, _join(vectors, values), s, u * s.sin().unsqueeze(-2) @ vh,
-        wide_u * wide_s.sin().unsqueeze(-2) @ wide_vh, linalg.pinv(tall), linalg.lstsq(tall, tall[..., :1].sin()).solution,
+        wide_u * wide_s.sin().unsqueeze(-2) @ wide_vh, linalg.pinv(tall), *linalg.lstsq(tall, tall[..., :1].sin(), driver="gels")[:2], linalg.eigh(a).eigenvectors.abs() @ b,
         linalg.matrix_norm(tall, "nuc"), linalg.cond(positive)]
 
 

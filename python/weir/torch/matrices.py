@@ -310,7 +310,8 @@ def _lstsq(
         q, r = _qr(a.mT, 0)
         made = q @ _triangular_solve(r, right, 1, 1, 0)
     rank = torch.full([0] if driver == "gels" else a.shape[:-2], min(rows, columns), dtype=torch.int64)
-    residuals = stop_gradient(((a @ made - right) ** 2).sum(-2)) if rows > columns else a.new_zeros(0)
+    has_residuals = driver == "gels" and rows > columns  # as LAPACK's
+    residuals = ((a @ made - right) ** 2).sum(-2) if has_residuals else a.new_zeros(0)
     return made.squeeze(-1) if _is_vector(a, b) else made, residuals, rank, a.new_zeros(0)
 
 
