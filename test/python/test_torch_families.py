@@ -202,7 +202,8 @@ def test_branches_are_computed_and_chosen():
         torch.cond(k.sum() > 90, lambda x: x.sqrt(), lambda x: x * 2, (x,)),
         torch.cond(x.sum() > 100, lambda x, k: (x[k].log(), x.sin()), lambda x, k: (x[k.clamp(max=3)] * 3, x * k), (x, k)),
         torch.cond(k[0] == 1, lambda x: torch.cond(x.sum() > 0, lambda x: x.exp(), lambda x: x.cos(), (x,)),
-                   lambda x: x * 1, (x,))), x, k))
+                   lambda x: x * 1, (x,)),
+        torch.cond(k[0] > 100, lambda x, k: x[k - 200] * 1, lambda x, k: x[k % 4] * 2, (x, k))), x, k))
 
 
 def test_integers():

@@ -1,6 +1,7 @@
 """Loops of PyTorch's `while_loop`, as torch-mlir takes them, and branches of its `cond`, both of which are computed."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
@@ -9,14 +10,16 @@ from weir.torch.places import emit, list_calls, refuse
 
 aten = torch.ops.aten
 
+# Operators that look up or write at places which an operand names.
+INDEXING = re.compile("index|gather|scatter|embedding|take|put|nll_loss|cross_entropy|one_hot")
 WHILE, COND = torch.ops.higher_order.while_loop, torch.ops.higher_order.cond
 
 
 def inline_branches(program: torch.export.ExportedProgram) -> None:
     """Replaces each `torch.cond`, in place, by both of its functions and a choice of their results.
 
-    A function's operands are zeros if it is not chosen: a gradient that is NaN there ends at that choice, and no index
-    is out of range.
+    A function's operands are zeros if it is not chosen, and so are its indices: a gradient that is NaN there ends at that
+    choice, and no index is out of range.
     """
     for module in reversed(list(program.graph_module.modules())):
         if isinstance(module, GraphModule) and (nodes := module.graph.find_nodes(op="call_function", target=COND)):
@@ -36,9 +39,11 @@ def _inline(module: GraphModule, node: Node) -> dict[str, str]:
             results = _copy(module, getattr(module, functions[not flag].target), operands)
         else:
             zeros = [emit(operand, aten.full.default, [], 0, dtype=operand.meta["val"].dtype) for operand in operands]
-            sides = [[emit(operand, aten.where.self, flag, *pair) for operand, pair in zip(operands, pairs)]
-                     for pairs in (zip(operands, zeros), zip(zeros, operands))]
-            made = [_copy(module, getattr(module, function.target), side) for function, side in zip(functions, sides)]
+            made = []
+            for function, chosen in zip(functions, (True, False)):
+                side = [_guard(flag, chosen, *pair) for pair in zip(operands, zeros)]
+                made.append(_copy(module, getattr(module, function.target), side, lambda value, chosen=chosen: _guard(
+                    flag, chosen, value, emit(value, aten.full.default, [], 0, dtype=value.meta["val"].dtype))))
             results = [emit(yes, aten.where.self, flag, yes, no) for yes, no in zip(*made)]
     names = {}
     for user in list(node.users):
@@ -52,8 +57,13 @@ def _inline(module: GraphModule, node: Node) -> dict[str, str]:
     return names
 
 
-def _copy(module: GraphModule, function: GraphModule, operands: Sequence[Node]) -> list[Node]:
-    """Copies a function's calls to where the graph inserts; returns its results."""
+def _guard(flag: Node, chosen: bool, value: Node, zero: Node) -> Node:
+    return emit(value, aten.where.self, flag, *((value, zero) if chosen else (zero, value)))
+
+
+def _copy(module: GraphModule, function: GraphModule, operands: Sequence[Node],
+          guard: Callable[[Node], Node] | None = None) -> list[Node]:
+    """Copies a function's calls to where the graph inserts, with guarded indices; returns its results."""
     values = dict(zip(function.graph.find_nodes(op="placeholder"), operands, strict=True))
     for node in function.graph.nodes:
         if node.op == "get_attr":  # a function of a loop inside, or a constant
@@ -62,7 +72,12 @@ def _copy(module: GraphModule, function: GraphModule, operands: Sequence[Node]) 
             values[node] = module.graph.get_attr(name)
             values[node].meta = dict(node.meta)
         elif node.op == "call_function":
-            values[node] = module.graph.node_copy(node, values.__getitem__)
+            copy = values[node] = module.graph.node_copy(node, values.__getitem__)
+            if guard and INDEXING.search(str(node.target)):
+                with module.graph.inserting_before(copy):
+                    for operand in copy.all_input_nodes:
+                        if getattr(operand.meta.get("val"), "dtype", None) in (torch.int32, torch.int64):
+                            copy.replace_input_with(operand, guard(operand))
     [end] = function.graph.find_nodes(op="output")
     return [values[result] for result in end.args[0]]
 
