@@ -403,3 +403,7 @@ def test_modules_write_to_their_inputs():
             program(*make()[:3], [lazy[1]], make()[4])
     with pytest.raises(weir.torch.ExportError, match="writes to its input x, and has an output of that name"):
         weir.compile(lambda x: {"x": x.add_(1)}, example=(torch.ones(2),))
+
+
+def test_gradient_of_neighbours():
+    check_gradients({"next": torch.nextafter}, torch.tensor([1.0, 2.0, 1.0, -3.0, 0.0]), torch.tensor([2.0, 1.0, 1.0, 0.0, 1.0]))

@@ -42,7 +42,8 @@ def frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def next_after(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The neighbour of x in the direction of y."""
+    """The neighbour of x in the direction of y. It moves with x, as PyTorch has it, unless x is infinite or the
+    neighbour 0, whose sign a sum would lose."""
     x, y = torch.broadcast_tensors(x, y)
     integer = _FORMATS[x.dtype][0]
     bits = bitcast(stop_gradient(x), integer)
@@ -50,7 +51,9 @@ def next_after(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     moved = torch.where((x < y) == (x > 0), bits + one, bits - one)
     least = bitcast(torch.where(y > 0, one, one + torch.iinfo(integer).min), x.dtype)
     found = torch.where(x == 0, least, bitcast(moved, x.dtype))
-    return torch.where(torch.isnan(x) | torch.isnan(y), x + y, torch.where(x == y, y, found))
+    found = torch.where(torch.isnan(x) | torch.isnan(y), stop_gradient(x + y), torch.where(x == y, stop_gradient(y), found))
+    moves = (x != y) & (x.abs() != float("inf")) & (found != 0)
+    return torch.where(moves, found + (x - stop_gradient(x)), found)
 
 
 TABLE = {
