@@ -72,6 +72,8 @@ class Rewriter:
             return [_stop_gradient(operands[0]) if self._differentiated else operands[0]]
         if name == "custom_linear_solve":
             return self._solve(operands, **parameters)
+        if name == "bitcast_convert_type" and self._differentiated:
+            operands = [_stop_gradient(operands[0])]  # bits have no gradient, as in JAX
         if name == "optimization_barrier":
             return operands
         if name in RULES:
