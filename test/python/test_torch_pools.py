@@ -10,6 +10,8 @@ pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/s
 from test_torch_edges import check_gradients, check_values  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+import weir.torch  # noqa: E402
+
 
 def test_values():
     x = torch.randn(1, 2, 5, 6, 7)
@@ -52,3 +54,11 @@ def test_unpooled_values():
     x = torch.tensor([[[[1.0, math.inf, 3.0, math.nan, 5.0, 5.0]]]])
     places = torch.tensor([[[[0, 1, 4, 2, 5, 5]]]])
     check_values({"unpool": lambda x: functional.max_unpool2d(x, places, (1, 2), output_size=(1, 12))}, x)
+
+
+def test_interpolation_of_bytes_is_refused():
+    with pytest.raises(weir.torch.ExportError, match="interpolation of torch.uint8 .*: aten.upsample_bilinear2d"):
+        weir.torch.export(lambda x: functional.interpolate(x, scale_factor=1.7, mode="bilinear"),
+                          (torch.zeros(1, 2, 3, 3, dtype=torch.uint8),))
+    check_values({"floats": lambda x: functional.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True)},
+                 torch.randn(1, 2, 3, 3), atol=1e-6)

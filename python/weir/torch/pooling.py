@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from weir.graphs import ExportError
 from weir.torch.operators import stop_gradient
 from weir.torch.scattering import scatter_add
 
@@ -117,7 +119,16 @@ def _unpool(x: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int], 
     return made.reshape(*outer, *output_size)
 
 
+def _refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
+    if x.dtype == torch.uint8:
+        raise ExportError("bilinear interpolation of torch.uint8 is rounded after each dimension in PyTorch, which has no "
+                          "form here; interpolate floats, as by x.float(), and round those")
+    return _BILINEAR(x, *settings)
+
+
+_BILINEAR = get_decomposition_table()[aten.upsample_bilinear2d.vec]
 TABLE = {
+    aten.upsample_bilinear2d.vec: _refuse_bytes,
     aten.max_pool2d_with_indices.default: _unless_known(_max_pool, 5),
     aten.max_pool3d_with_indices.default: functools.partial(_max_pool, rank=3),
     aten.avg_pool2d.default: _unless_known(_avg_pool, 5),
