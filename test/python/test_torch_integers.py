@@ -56,3 +56,14 @@ def test_running_results_keep_their_type():
         "largest": lambda x: (x > 0).cummax(0).values,
         "place": lambda x: (x > 0).cummin(0).indices,
     }, torch.tensor([-3, 100, 90, -70, 0, 5], dtype=torch.int8))
+
+
+def test_flags():
+    places, source = torch.tensor([0, 2, 2, 4, 4]), torch.tensor([True, True, True, False, True])
+    check_values({
+        "square": torch.square,
+        "power": lambda x: x**3,
+        "add": lambda x: x.index_put((places,), source, accumulate=True),
+        "amin": lambda x: x.scatter_reduce(0, places, source, "amin"),
+        "amax": lambda x: x.scatter_reduce(0, places, source, "amax", include_self=False),
+    }, torch.tensor([True, False, True, True, False]))

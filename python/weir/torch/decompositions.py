@@ -354,6 +354,7 @@ def _with_scalar(function: Callable) -> Callable:
 
 def _pow(x: torch.Tensor, exponent: float) -> torch.Tensor:
     """A power of integers, as products where it is one."""
+    x = x.to(torch.result_type(x, exponent)) if x.dtype == torch.bool else x
     if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool or exponent < 0:
         return NotImplemented
     if not isinstance(exponent, int):

@@ -20,6 +20,8 @@ def _combine(own: torch.Tensor, hits: torch.Tensor, updates: torch.Tensor, reduc
 
     Ties of a limit give all of the gradient to one side, that of `own` or of the updates; see `_share`.
     """
+    if own.dtype == torch.bool and reduce != "replace":
+        return _combine(own.to(torch.int32), hits, updates.to(torch.int32), reduce, include_self) != 0
     updates = updates.to(own.dtype).unsqueeze(0)
     if reduce == "replace":
         number = torch.arange(1, hits.shape[1] + 1, device=own.device).reshape(-1, *[1] * (hits.dim() - 2))
