@@ -255,12 +255,12 @@ def _airy(x: torch.Tensor) -> torch.Tensor:
 
 
 def _zeta(x: torch.Tensor | float, q: torch.Tensor | float) -> torch.Tensor:
-    """Returns the sum of (q + k)^-x over k >= 0. For q < 0: the sum over all integers k, less the terms of k < 0."""
+    """Returns the sum of (q + k)^-x over k >= 0. For q <= 0: the sum over all integers k, less the terms of k < 0."""
     dtype = torch.result_type(x, q)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     x, q = (each.to(torch.float64) if isinstance(each, torch.Tensor) else _number(each) for each in (x, q))
-    is_whole, is_below = torch.floor(x) == x, (q < 0) & (q > -float("inf"))
-    below = torch.where(is_below, q, _number(-0.5))
+    is_whole, is_below = torch.floor(x) == x, q <= 0
+    below = torch.where(is_below & (q > -float("inf")), q, _number(-1))  # -inf is a pole, as each integer
     turn = below - torch.round(below)
     is_pole = turn == 0
     turn = torch.where(is_pole, _number(0.5), turn)
