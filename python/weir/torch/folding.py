@@ -134,9 +134,14 @@ def _keep_bytes(program: ExportedProgram, node: Node, value: torch.Tensor) -> No
     """Returns a node that makes bytes of a constant of integers: torch-mlir's constants of bytes are signed ones."""
     if _is_empty(value):
         refuse("values of torch.uint8 without elements", [node])
-    wide = _add_constant(program, f"folded_{node.name}", value.to(torch.int32))
-    wide.meta = node.meta | {"val": node.meta["val"].to(torch.int32)}
-    return emit(node, aten._to_copy.default, wide, dtype=torch.uint8)
+    # torch-mlir would evaluate what is made of one element.
+    held = value if value.numel() > 1 else value.reshape(1).expand(2)
+    wide = _add_constant(program, f"folded_{node.name}", held.to(torch.int32))
+    wide.meta = node.meta | {"val": node.meta["val"].new_empty(held.shape, dtype=torch.int32)}
+    made = emit(node, aten._to_copy.default, wide, dtype=torch.uint8)
+    if held is value:
+        return made
+    return emit(node, aten.view.default, emit(node, aten.slice.Tensor, made, 0, 0, 1), list(value.shape))
 
 
 def _view_bits(value: torch.Tensor) -> torch.Tensor:
