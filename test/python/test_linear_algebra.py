@@ -33,10 +33,13 @@ def _factor(a, b, tall):
     p, left, upper = linalg.lu(a)
     return [
         lower, linalg.cholesky(positive, upper=True), torch.cholesky_solve(b, lower), torch.cholesky_inverse(lower),
-        linalg.solve(a, b), linalg.solve(a, b.mT, left=False), linalg.inv(a), linalg.solve_triangular(lower, b, upper=False),
-        linalg.det(a), linalg.slogdet(a).logabsdet, p @ left, upper, linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True),
+        linalg.solve(a, b), linalg.solve(a, b.mT, left=False), linalg.inv(a),
+        linalg.solve_triangular(lower, b, upper=False),
+        linalg.det(a), linalg.slogdet(a).logabsdet, p @ left, upper,
+        linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True),
         q, r, wide_q, wide_r, values, _join(vectors, values), s, u * s.sin().unsqueeze(-2) @ vh,
-        wide_u * wide_s.sin().unsqueeze(-2) @ wide_vh, linalg.pinv(tall), *linalg.lstsq(tall, tall[..., :1].sin(), driver="gels")[:2], linalg.eigh(a).eigenvectors.abs() @ b,
+        wide_u * wide_s.sin().unsqueeze(-2) @ wide_vh, linalg.pinv(tall),
+        *linalg.lstsq(tall, tall[..., :1].sin(), driver="gels")[:2], linalg.eigh(a).eigenvectors.abs() @ b,
         linalg.matrix_norm(tall, "nuc"), linalg.cond(positive)]
 
 
@@ -60,7 +63,8 @@ def test_values_and_gradients(dtype, tolerance):
     module = weir.torch.Module(Factors(dtype), example=(scale,), device="cpu")
     found, expected = module(scale), reference(scale.double())
     for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-        torch.testing.assert_close(one.double(), other, rtol=tolerance, atol=tolerance, msg=lambda said, i=i: f"result {i}: {said}")
+        torch.testing.assert_close(one.double(), other, rtol=tolerance, atol=tolerance,
+                                   msg=lambda said, i=i: f"result {i}: {said}")
     if dtype != torch.float64:
         return
     for results in (found, expected):
@@ -86,7 +90,8 @@ class Edges(torch.nn.Module):
             # Vectors of equal values are not determined, but A squared is.
             vectors * (values * values).unsqueeze(-2) @ vectors.mT, linalg.det(self.flat),
             linalg.inv_ex(singular).info, linalg.cholesky_ex(negative).info, linalg.lu_factor_ex(singular).info,
-            linalg.det(singular), linalg.matrix_rank(singular), s, u * s.unsqueeze(-2) @ vh, u @ u.mT, linalg.pinv(singular),
+            linalg.det(singular), linalg.matrix_rank(singular), s, u * s.unsqueeze(-2) @ vh, u @ u.mT,
+            linalg.pinv(singular),
             linalg.inv(empty), linalg.svdvals(none), linalg.det(none), linalg.eigvalsh(empty), linalg.cholesky(none),
             linalg.svdvals(graded), *torch.lu_unpack(lu, pivots), pivots, linalg.householder_product(packed, factors),
             torch.ormqr(packed, factors, graded, transpose=True)]
@@ -98,7 +103,8 @@ def test_edges():
     negative[1, 1, 1], negative[2, 0, 0] = -1, 0
     draw = numpy.random.default_rng(0)
     graded = torch.from_numpy(draw.standard_normal((17, 17)) * numpy.logspace(0, -9, 17))
-    inputs = (singular, negative, torch.zeros(0, 3, 3, dtype=torch.float64), torch.zeros(2, 0, 0, dtype=torch.float64), graded)
+    empty, none = (torch.zeros(size, dtype=torch.float64) for size in ((0, 3, 3), (2, 0, 0)))
+    inputs = (singular, negative, empty, none, graded)
     reference = Edges()
     module = weir.torch.Module(Edges(), example=inputs, device="cpu")
     found, expected = module(*inputs), reference(*inputs)

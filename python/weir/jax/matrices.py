@@ -11,7 +11,9 @@ from jax import numpy as jnp
 from weir.hlo import MATRIX
 
 
-def _call(name: str, results: list[tuple[tuple[int, ...], Any]], *operands: jax.Array, **flags: bool) -> list[jax.Array]:
+def _call(
+    name: str, results: list[tuple[tuple[int, ...], Any]], *operands: jax.Array, **flags: bool
+) -> list[jax.Array]:
     """Calls an op of `matrix` with the flags that are set."""
     target = ".".join([MATRIX + name, *(flag for flag, is_set in flags.items() if is_set)])
     kinds = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
@@ -47,7 +49,7 @@ def cholesky(a: jax.Array) -> jax.Array:
 
 @_of_reals(lax.linalg.triangular_solve_p.bind)
 def solve_triangular(
-    a: jax.Array, b: jax.Array, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+    a: jax.Array, b: jax.Array, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool, **_: object
 ) -> jax.Array:
     right = b if left_side else _transpose(b)
     [made] = _call("triangular_solve", [(right.shape, right.dtype)], a, right, upper=not lower,

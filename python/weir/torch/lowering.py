@@ -66,7 +66,8 @@ def refuse_fatal(program: torch.export.ExportedProgram) -> None:
 def _list_operators(program: torch.export.ExportedProgram) -> list[Node]:
     """Returns the calls that can be lowered alone."""
     nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
-    return [node for node in nodes if node.target not in (argsort, bitcast, limit, stop_gradient, uniform, WHILE, *COLLECTIVES, *MATRICES)]
+    own = (argsort, bitcast, limit, stop_gradient, uniform, WHILE, *COLLECTIVES, *MATRICES)
+    return [node for node in nodes if node.target not in own]
 
 
 def _isolate_all(nodes: list[Node]) -> dict[str, torch.fx.GraphModule]:
