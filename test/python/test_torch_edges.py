@@ -407,3 +407,29 @@ def test_modules_write_to_their_inputs():
 
 def test_gradient_of_neighbours():
     check_gradients({"next": torch.nextafter}, torch.tensor([1.0, 2.0, 1.0, -3.0, 0.0]), torch.tensor([2.0, 1.0, 1.0, 0.0, 1.0]))
+
+
+def test_containers_of_parameters_train():
+    """A slice or a copy of one wraps in parameters what is none, which ended their gradients."""
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rows = nn.ParameterList([nn.Parameter(torch.full((3,), float(i))) for i in range(1, 4)])
+            self.named = nn.ParameterDict({"a": nn.Parameter(torch.ones(3)), "b": nn.Parameter(torch.full((3,), 2.0))})
+
+        def forward(self, x):
+            for row in [*self.rows[1:], *nn.ParameterList(list(self.rows))]:
+                x = x * row
+            for value in [*self.named.copy().values(), *nn.ParameterDict(dict(self.named)).values()]:
+                x = x + value * value
+            return x, (x > 60).to(torch.uint8) * 200
+
+    eager, module = Layers(), weir.torch.Module(Layers(), example=(torch.ones(3),), device="cpu")
+    results = [function(torch.arange(3.0)) for function in (module, eager)]
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
+        if found.requires_grad:
+            found.sum().backward()
+            expected.sum().backward()
+    for found, expected in zip(module.module.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad)

@@ -89,7 +89,7 @@ class _Program:
     ):
         path, self._folder = run_compiler(exported.text, device, memory_limit, ["--entry=main", *options],
                                           precision)
-        self._execution = Execution(path, device)
+        self._execution = Execution(path, device, exported.dtypes)
         self.names = [argument.name for argument in exported.arguments]
         self.results, self.fixed = exported.results, set(exported.fixed)
         self.written = [argument.name for argument in exported.arguments

@@ -102,6 +102,8 @@ class Tracing:
                               else batch[place])
             weights = {name: self._flat[name].gather(weight) if name in self._flat else weight
                        for name, weight in weights.items()}
+            for weight in weights.values():
+                weight._is_param = True  # a container that is made of parameters, as a slice of one, keeps them
             with self._held.replaced(weights | buffers) as after:
                 named = self._name_results(self._module(*bound.args, **bound.kwargs), targets)
             rebound.update(name for name in buffers if after[name] is not buffers[name])
