@@ -348,8 +348,7 @@ def test_hidden_rows_of_safe_softmax():
 def test_results_through_which_no_gradient_flows():
     def forward(x):
         made, mean, rstd = torch.native_layer_norm(x, (4,), None, None, 1e-5)
-        grouped, grouped_mean, _ = torch.native_group_norm(x.reshape(1, 4, 3), None, None, 1, 4, 3, 2, 1e-5)
-        return made, mean, grouped, grouped_mean, x.detach() * 2, rstd + x, torch.complex(x, x[0]).abs(), torch.complex(x, x).detach().real
+        return made, mean, x.detach() * 2, rstd + x, torch.complex(x, x[0]).abs(), torch.complex(x, x).detach().real
 
     x = torch.randn(3, 4, requires_grad=True)
     module = weir.torch.Module(forward, example=(torch.randn(3, 4),), device="cpu")

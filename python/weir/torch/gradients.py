@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -58,8 +57,7 @@ def find_flow(program: ExportedProgram, trained: Sequence[bool], beyond_stops: b
 
 def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
     flow = find_flow(program, trained, beyond_stops=True)
-    return [node for node in program.graph.nodes
-            if node in flow and (_stops(node) or _is_statistic(node, {aten.native_group_norm.default}))]
+    return [node for node in program.graph.nodes if node in flow and _stops(node)]
 
 
 def _is_float(node: Node) -> bool:
@@ -71,10 +69,9 @@ def _is_float(node: Node) -> bool:
 def _stops(node: Node) -> bool:
     if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
         return node.args[0] is False
-    return _is_statistic(node, NORMS) or node.target is aten.detach.default or node.target in bessel.FIXED
+    return _is_statistic(node) or node.target is aten.detach.default or node.target in bessel.FIXED
 
 
-def _is_statistic(node: Node, norms: set[Any]) -> bool:
-    """Whether a node is another result than the first of such an operator. PyTorch counts those of group norms as
-    differentiable, but leaves their gradients out."""
-    return node.target is operator.getitem and node.args[0].target in norms and node.args[1] > 0
+def _is_statistic(node: Node) -> bool:
+    """Whether a node is another result than the first of a normalization. Those of group norms have gradients."""
+    return node.target is operator.getitem and node.args[0].target in NORMS and node.args[1] > 0
