@@ -17,7 +17,7 @@ from weir.onnx.sampling import convolve_deformed, pool_regions, sample_grid
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
 from weir.onnx.spectra import transform, transform_frames
 from weir.onnx.windows import average, convolve_integers, pool_norms, pool_places, unpool
-from weir.onnx.writing import DOMAINS, Writer
+from weir.onnx.writing import DOMAINS, Value, Writer
 
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
 # weights of a loss as integers.
@@ -324,6 +324,59 @@ def _convolve_groups(writer: Writer) -> bool:
     return True
 
 
+def _pad_alike(writer: Writer) -> bool:
+    """Takes from a transposed convolution without padding the part that has as many elements as strides of the image."""
+    kind, shape, weights = writer.attribute("auto_pad", b"NOTSET"), writer.shape(0), writer.shape(1)
+    rank = len(shape) - 2
+    if kind not in (b"SAME_UPPER", b"SAME_LOWER") or rank < 1 or len(weights) != rank + 2:
+        return _convolve_groups(writer)
+    kept = {one.name: helper.get_attribute_value(one) for one in writer.node.attribute if one.name != "auto_pad"}
+    steps, dilations, more = (kept.get(name, [one] * rank) for name, one in (
+        ("strides", 1), ("dilations", 1), ("output_padding", 0)))
+    whole = [step * (size - 1) + extra + (taps - 1) * dilation + 1 - size * step for size, taps, step, dilation, extra in
+             zip(shape[2:], weights[2:], steps, dilations, more)]
+    if min(whole) < 0:
+        return False
+    starts = [pad // 2 if kind == b"SAME_UPPER" else pad - pad // 2 for pad in whole]
+    ends = [start + size * step for start, size, step in zip(starts, shape[2:], steps)]
+    made = writer.add("ConvTranspose", *writer.node.input, **kept)
+    writer.add("Slice", made, *map(writer.constant, (starts, ends, numpy.arange(2, 2 + rank))), result=writer.node.output[0])
+    return True
+
+
+def _multiply_numbers(writer: Writer) -> bool:
+    """Multiplies the operands of an Einsum that have no dimension; it has no sum."""
+    if any(writer.shape_of(name) != () for name in writer.node.input):
+        return False
+    value = writer.operand(0)
+    for place in range(1, len(writer.node.input)):
+        value = value * writer.operand(place)
+    value.finish()
+    return True
+
+
+def _keep_all(writer: Writer) -> bool:
+    """Writes a Dropout in training that drops nothing."""
+    ratio = writer.array(1) if writer.has(1) else None
+    if not writer.has(2) or ratio is None or float(ratio.reshape(())) != 0:
+        return False
+    writer.operand(0).finish()
+    mask = writer.add("Expand", writer.constant(True, bool), writer.constant(writer.shape(0)))
+    Value(writer, mask, TensorProto.BOOL).finish(1)
+    return True
+
+
+def _reshape_nothing(writer: Writer) -> bool:
+    """Writes a Reshape to a shape in which 0 is a size, and no element is left: a tensor of that shape."""
+    shape = writer.array(1) if writer.has(1) else None
+    target = writer.shape_of(writer.node.output[0])
+    if not writer.attribute("allowzero", 0) or shape is None or 0 not in shape or target is None:
+        return False
+    zero = writer.constant(0, helper.tensor_dtype_to_np_dtype(writer.kind(writer.node.input[0])))
+    writer.add("Expand", zero, writer.constant(target), result=writer.node.output[0])
+    return True
+
+
 def _slice_backward(writer: Writer) -> bool:
     """Takes elements at constant places along each axis, if one is walked from its end."""
     starts, ends = writer.array(1), writer.array(2)
@@ -383,11 +436,13 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "DeformConv": convolve_deformed,
     "DepthToSpace": _move_blocks(to_space=True),
     "ConvInteger": convolve_integers,
-    "ConvTranspose": _convolve_groups,
+    "ConvTranspose": _pad_alike,
     "CumProd": _cumulate("ReduceProd", "Mul", 1),
     "CumSum": _cumulate("ReduceSum", "Add", 0),
     "DequantizeLinear": _dequantize,
     "Det": factor,
+    "Dropout": _keep_all,
+    "Einsum": _multiply_numbers,
     "GRU": unroll,
     "GridSample": sample_grid,
     "LSTM": unroll,
@@ -403,6 +458,7 @@ RULES: dict[str, Callable[[Writer], bool]] = elements.RULES | {
     "QLinearMatMul": _multiply_quantized,
     "QuantizeLinear": _quantize,
     "RNN": unroll,
+    "Reshape": _reshape_nothing,
     "Resize": resize,
     "ReverseSequence": _reverse,
     "RoiAlign": pool_regions,
