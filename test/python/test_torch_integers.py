@@ -22,6 +22,13 @@ def test_powers_and_divisors():
     }, x, y)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8, torch.bool])
+def test_choices_and_distances(dtype):
+    x, y = torch.tensor([0, 1, 1, 100, 7, 100]).to(dtype), torch.tensor([1, 1, 0, 101, 9, 100]).to(dtype)
+    check_values({"larger": torch.fmax, "smaller": torch.fmin, "close": torch.isclose,
+                  "closer": lambda x, y: torch.isclose(x, y, rtol=0.01, atol=0.5)}, x, y)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
 def test_products(dtype):
     a, b, v = (torch.randint(0, 9, shape).to(dtype) for shape in ((2, 3, 4), (2, 4, 5), (4,)))

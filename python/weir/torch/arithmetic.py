@@ -185,11 +185,19 @@ def _pick_number(is_first: Callable) -> Callable:
     """fmax or fmin: a NaN counts only beside another. Equal operands give all of the gradient to the first."""
     def decompose(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x, y = _promote(x, y)
-        if not x.is_floating_point():
-            return NotImplemented
-        return torch.where(is_first(x, y) | (y != y), x, y)
+        if x.dtype == torch.bool:
+            return decompose(x.to(torch.int32), y.to(torch.int32)).to(torch.bool)
+        return torch.where(is_first(x, y) | (y != y) if x.is_floating_point() else is_first(x, y), x, y)
 
     return decompose
+
+
+def _is_close(x: torch.Tensor, y: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> torch.Tensor:
+    """Whether integers are close, whose distance PyTorch takes in floats."""
+    if x.is_floating_point() or x.is_complex():
+        return NotImplemented
+    near, far = (each.to(torch.get_default_dtype()) for each in (x, y))
+    return (x == y) | ((near - far).abs() <= atol + (rtol * far).abs())
 
 
 def _pow_integers(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
@@ -261,4 +269,5 @@ TABLE = {
     aten.minimum.default: _pick(torch.lt),
     aten.fmax.default: _pick_number(torch.ge),
     aten.fmin.default: _pick_number(torch.le),
+    aten.isclose.default: _is_close,
 }

@@ -158,15 +158,7 @@ def compile_graph(
 def _get_table() -> dict:
     """Returns the decompositions of the graphs that PyTorch makes of a module and its gradients."""
     table = torch._decomp.core_aten_decompositions()
-    table |= torch._decomp.get_decompositions([aten.embedding_dense_backward, aten.nll_loss2d_backward])
-    return table | {aten.max_pool2d_with_indices_backward.default: _scatter_to_largest}
-
-
-def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any,
-                        ceil_mode: bool, indices: torch.Tensor) -> torch.Tensor:
-    """Returns the gradient of a maximum over windows: the sum, at each place, of those of the windows that it won."""
-    flat = torch.zeros_like(x).flatten(-2)
-    return flat.scatter_add(-1, indices.flatten(-2), cotangent.flatten(-2)).view(x.shape)
+    return table | torch._decomp.get_decompositions([aten.embedding_dense_backward, aten.nll_loss2d_backward])
 
 
 class _Graph:

@@ -127,10 +127,18 @@ def _refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
 
 
 _BILINEAR = get_decomposition_table()[aten.upsample_bilinear2d.vec]
+def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Sequence[int], stride: Sequence[int],
+                        padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, indices: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient of a maximum over windows: the sum, at each place, of those of the windows that it won."""
+    flat = torch.zeros_like(x).flatten(-2)
+    return flat.scatter_add(-1, indices.flatten(-2), cotangent.flatten(-2)).view(x.shape)
+
+
 TABLE = {
     aten.upsample_bilinear2d.vec: _refuse_bytes,
     aten.max_pool2d_with_indices.default: _unless_known(_max_pool, 5),
     aten.max_pool3d_with_indices.default: functools.partial(_max_pool, rank=3),
+    aten.max_pool2d_with_indices_backward.default: _scatter_to_largest,
     aten.avg_pool2d.default: _unless_known(_avg_pool, 5),
     aten.avg_pool3d.default: functools.partial(_avg_pool, rank=3),
     aten._adaptive_avg_pool3d.default: _adaptive_avg_pool3d,
