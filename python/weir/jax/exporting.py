@@ -12,7 +12,7 @@ from jax import tree_util
 
 from weir.complexes import name_parts
 from weir.graphs import Argument, Exported, ExportError, Result, check_names, print_graph, set_attributes
-from weir.jax.rewriting import Rewriter
+from weir.jax.rewriting import Rewriter, explain_missing
 from weir.stablehlo import lower
 
 NARROW = {"int2": numpy.int8, "int4": numpy.int8, "uint2": numpy.uint8, "uint4": numpy.uint8}
@@ -86,8 +86,12 @@ def finish(
     def evaluate(*values: jax.Array) -> list[jax.Array]:
         return Rewriter(differentiated).run(traced.program, *values)
 
-    text = jax.jit(evaluate, keep_unused=True).trace(*shapes).lower(lowering_platforms=(PLATFORM,)).as_text(
-        debug_info=True)
+    try:
+        text = jax.jit(evaluate, keep_unused=True).trace(*shapes).lower(lowering_platforms=(PLATFORM,)).as_text(
+            debug_info=True)
+    except NotImplementedError as error:  # a primitive that JAX has as a call of a library alone
+        raise ExportError("the function has operations without a form in linalg:\n  "
+                          f"{explain_missing(traced.program, error)}") from None
     lowered = lower(text, entry)
     arguments = [dataclasses.replace(argument, name=name, dtype=get_stored_type(argument.dtype))
                  for argument in arguments for name in name_parts(argument.name, is_complex(argument.dtype))]

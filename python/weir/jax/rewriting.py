@@ -4,6 +4,8 @@ Calls are inlined, branches become choices, and short loops are unrolled. `weir.
 """
 
 import pathlib
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -169,17 +171,29 @@ class Rewriter:
         return name
 
 
-def _has_loop(program: Jaxpr) -> bool:
-    """Whether a program has a loop, in what it calls, too, that is not unrolled here."""
+def _walk(program: Jaxpr) -> Iterator[JaxprEqn]:
+    """Returns the equations of a program, each before those of what it calls."""
     for equation in program.eqns:
-        if equation.primitive.name == "while" or (
-                equation.primitive.name == "scan" and equation.params["length"] >= MAX_UNROLLED):
-            return True
+        yield equation
         for value in equation.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(inner, (Jaxpr, ClosedJaxpr)) and _has_loop(getattr(inner, "jaxpr", inner)):
-                    return True
-    return False
+                if isinstance(inner, (Jaxpr, ClosedJaxpr)):
+                    yield from _walk(getattr(inner, "jaxpr", inner))
+
+
+def _has_loop(program: Jaxpr) -> bool:
+    """Whether a program has a loop, in what it calls, too, that is not unrolled here."""
+    return any(equation.primitive.name == "while" or (
+        equation.primitive.name == "scan" and equation.params["length"] >= MAX_UNROLLED) for equation in _walk(program))
+
+
+def explain_missing(program: ClosedJaxpr, error: NotImplementedError) -> str:
+    """Returns the operation that JAX does not lower, by the message of its error, and the line that calls it."""
+    if not (found := re.search(r"primitive '(\w+)'", str(error))):
+        return str(error)
+    equation = next((one for one in _walk(program.jaxpr) if one.primitive.name == found[1]), None)
+    line = source_info_util.summarize(equation.source_info) if equation else ""  # empty for JAX's own functions
+    return f"{found[1]}, {line}" if line else found[1]
 
 
 def _stop_gradient(x: jax.Array) -> jax.Array:

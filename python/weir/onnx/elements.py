@@ -118,7 +118,7 @@ def _take_size(writer: Writer) -> bool:
 def _equal(writer: Writer) -> bool:
     """Writes equality of floats as two comparisons: torch-mlir takes a value to equal itself, also where it is NaN."""
     x, y = writer.operand(0), writer.operand(1)
-    if _get_kind(x.kind) != "f":
+    if _get_kind(x.kind) != "f" or writer.shape(0) != writer.shape(1):
         return False
     (~((x < y) | (x > y) | Value(writer, writer.add("IsNaN", (x + y).name), TensorProto.BOOL))).finish()
     return True
