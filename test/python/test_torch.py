@@ -581,10 +581,10 @@ def make():
     return {"module": torch.nn.Linear(3, 4), "inputs": (torch.zeros(2, 3),), "entry": "forward"}
 
 def make_unsupported():
-    class Mode(torch.nn.Module):
+    class Gamma(torch.nn.Module):
         def forward(self, x):
-            return x.mode()[0]
-    return {"module": Mode(), "inputs": (torch.zeros(2, 3),)}
+            return torch.igamma(x, x)
+    return {"module": Gamma(), "inputs": (torch.zeros(2, 3),)}
 
 def make_nothing():
     return 3
@@ -602,7 +602,7 @@ def test_command_line(python, run_weir, tmp_path):
 
 
 @pytest.mark.parametrize("factory, message", [
-    ("factory:make_unsupported", "factory.py:10: return x.mode()[0]"),
+    ("factory:make_unsupported", "factory.py:10: return torch.igamma(x, x)"),
     ("factory:make_nothing", "must return a dict"),
     ("factory:none", "has no attribute 'none'"),
     ("nowhere:make", "No module named 'nowhere'"),

@@ -4,6 +4,8 @@ Position ids and static masks arrive as dozens of operators on `arange`; some of
 those have no form in linalg at all.
 """
 
+from collections.abc import Container
+
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
@@ -34,8 +36,9 @@ def fold_constants(program: ExportedProgram) -> None:
     Errors: ExportError if an operator does not take its constant operands, such as an index out of range.
     """
     graph, values = program.graph, _given_constants(program)
+    fixed = _find_fixed(program, values)
     for node in graph.nodes:
-        if _is_constant_call(node, values) and not _is_wide_comparison(node, values):
+        if _is_constant_call(node, values) and not _is_wide_comparison(node, fixed):
             arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             try:
                 values[node] = node.target(*arguments, **options)
@@ -58,6 +61,16 @@ def fold_constants(program: ExportedProgram) -> None:
     program.graph_module.recompile()
 
 
+def _find_fixed(program: ExportedProgram, values: dict) -> set[Node]:
+    """Returns the nodes that depend on no input, other than by shape."""
+    fixed = set(values)
+    for node in program.graph.nodes:
+        if _is_constant_call(node, fixed) or (node.op == "call_function" and (
+                _is_empty(node.meta.get("val")) or _get_filling(node) is not None)):
+            fixed.add(node)
+    return fixed
+
+
 def _given_constants(program: ExportedProgram) -> dict[Node, torch.Tensor]:
     """Returns the tensors that the program holds itself, by their placeholders."""
     values = {}
@@ -76,7 +89,7 @@ def _is_empty(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.numel() == 0
 
 
-def _is_constant_call(node: Node, values: dict) -> bool:
+def _is_constant_call(node: Node, values: Container[Node]) -> bool:
     return (
         node.op == "call_function"
         and not is_random(node.target)
@@ -85,12 +98,12 @@ def _is_constant_call(node: Node, values: dict) -> bool:
     )
 
 
-def _is_wide_comparison(node: Node, values: dict) -> bool:
+def _is_wide_comparison(node: Node, fixed: set[Node]) -> bool:
     """Whether `node` compares two small tensors, each with all of the other, for what depends on inputs: a mask of places,
     better made than stored."""
     if node.target not in (aten.le.Tensor, aten.lt.Tensor, aten.ge.Tensor, aten.gt.Tensor):
         return False
-    if all(operand in values or operand is node for user in node.users for operand in user.all_input_nodes):
+    if all(operand in fixed for user in node.users for operand in user.all_input_nodes):
         return False
     size = node.meta["val"].numel()
     return size > SMALL_MASK and size > 4 * sum(operand.meta["val"].numel() for operand in node.all_input_nodes)
