@@ -64,8 +64,10 @@ static Number log1pDerivative(Number x, Number, Number g) { return divideBySlope
 static Number log2Derivative(Number x, Number, Number g) {
   return divideBySlope(g, std::numbers::ln2 * x);
 }
+/// Nowhere y^3, which may be infinite where the gradient is not: norms scale what they take the root
+/// of, and the gradient in the end.
 static Number rsqrtDerivative(Number, Number y, Number g) {
-  return scaleBySlope(g, -0.5 * (y * (y * y)));
+  return scaleBySlope(scaleBySlope(g, y), -0.5 * (y * y));
 }
 static Number sinDerivative(Number x, Number, Number g) { return g * x.apply<math::CosOp>(); }
 static Number sinhDerivative(Number x, Number, Number g) {
