@@ -193,6 +193,21 @@ static void separateEmpties(func::FuncOp function) {
     }
 }
 
+/// Replaces constants without elements by empty tensors: upstream divides by the size of a
+/// resource.
+static void dropEmptyConstants(func::FuncOp function) {
+  function.walk([](arith::ConstantOp constant) {
+    auto type = dyn_cast<RankedTensorType>(constant.getType());
+    if (!type || type.getNumElements() > 0)
+      return;
+    OpBuilder builder(constant);
+    constant.replaceAllUsesWith(tensor::EmptyOp::create(builder, constant.getLoc(), type.getShape(),
+                                                        type.getElementType())
+                                    .getResult());
+    constant.erase();
+  });
+}
+
 /// Turns tensors into buffers, and functions' results into arguments.
 static void addBufferPasses(PassManager &manager) {
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -447,6 +462,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
         getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
 
   keepDimensions(function);
+  dropEmptyConstants(function);
   separateEmpties(function);
   // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
   function.setName(hostName);

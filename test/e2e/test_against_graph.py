@@ -158,6 +158,20 @@ def test_empty_results_are_compared(weir):
     assert status == 0 and all(agrees for agrees, _ in answers.values()), answers
 
 
+def test_resources_without_elements(weir):
+    """Upstream divides by their number of elements."""
+    text = """func.func @f(%x: tensor<0x3xf32> {weir.name = "x"}) -> (tensor<0x3xf32> {weir.name = "y"}) {
+  %c = arith.constant dense_resource<nothing> : tensor<0x3xf32>
+  %e = tensor.empty() : tensor<0x3xf32>
+  %y = linalg.add ins(%x, %c : tensor<0x3xf32>, tensor<0x3xf32>) outs(%e : tensor<0x3xf32>) -> tensor<0x3xf32>
+  return %y : tensor<0x3xf32>
+}
+{-# dialect_resources: { builtin: { nothing: "0x04000000" } } #-}
+"""
+    status, answers = compare(weir.compile_text(text, "a", "--target=vulkan,cpu:native"))
+    assert status == 0 and all(agrees for agrees, _ in answers.values()), answers
+
+
 def test_compile_compares(weir):
     (weir.folder / "a.mlir").write_text(TWO)
     for when in ("auto", "always", "never"):
