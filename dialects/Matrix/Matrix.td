@@ -228,7 +228,7 @@ def Matrix_SvdOp
     : Matrix_Op<"svd", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "U diag(s) V^T with orthonormal columns U and V.";
   let description = [{
-    By a fixed number of sweeps of one-sided Jacobi rotations. `s` falls, and is not negative.
+    Uses a fixed number of sweeps of one-sided Jacobi rotations. `s` is descending and not negative.
     The first of the largest magnitudes of each of the first k rows of `vt` is positive, where k
     is the smaller of rows and columns. Where `u` has all rows as columns, or `vt` all columns as
     rows, the others complete a basis.

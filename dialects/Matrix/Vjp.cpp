@@ -22,7 +22,7 @@ using weir::autodiff::Cotangents;
 using weir::autodiff::createZeros;
 
 namespace {
-/// Where a mask keeps elements: `row - column` compared with 0.
+/// Which elements a mask keeps: those of `row - column` compared with 0.
 enum class Part { Below, FromDiagonalDown, FromDiagonalUp };
 
 /// Builds formulas.
@@ -186,7 +186,7 @@ LogicalResult SolveOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, 
   return success();
 }
 
-// Of a square A = P L U: P^T dA = L^-T (low(L^T dL) + up(dU U^T)) U^-T. What lies below the square
+// For a square A = P L U: P^T dA = L^-T (low(L^T dL) + up(dU U^T)) U^-T. What lies below the square
 // of a tall A gives rows of L, and what lies beside that of a wide one columns of U.
 LogicalResult LuOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
   if (isEmpty(getA()) || !cotangents[0])
@@ -249,7 +249,7 @@ LogicalResult LuOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cot
   return success();
 }
 
-// Of a tall A: dA = (dQ + Q S) R^-T, S the symmetric matrix whose upper triangle is that of
+// For a tall A: dA = (dQ + Q S) R^-T, S the symmetric matrix whose upper triangle is that of
 // dR R^T - Q^T dQ. A wide A is Q [R1 R2]: Q and R1 are those of its first columns, R2 is Q^T A2.
 LogicalResult QrOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
   if (isEmpty(getA()))

@@ -113,7 +113,7 @@ def test_edges():
         torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7, msg=lambda said, i=i: f"result {i}: {said}")
     (found[0].sum() + found[1]).backward()
     same, flat = module.parameters()
-    # What turns equal vectors into each other is left out.
+    # Rotations among equal vectors are left out.
     torch.testing.assert_close(same.grad, 4 * torch.eye(3, dtype=torch.float64))
     assert (flat.grad == 0).all()
 

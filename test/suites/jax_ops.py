@@ -628,7 +628,7 @@ def check_gradients(cases, device, by_weir):
     """Returns the verdicts on the gradients of a sum of the cases' results with weights."""
     given = [[case.arguments[i] for i in case.graded] for case in cases]
     rest = [[each for i, each in enumerate(case.arguments) if i not in case.graded] for case in cases]
-    # What is trained starts at -0, which changes no number that it is added to.
+    # Trained values start at -0, which changes no number that they are added to.
     start = [[numpy.full(numpy.shape(each), -0.0) for each in one] for one in given]
 
     def loss(shifts, given, rest):

@@ -48,7 +48,7 @@ def ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torc
     labels = torch.full((count, longest, 2), blank, dtype=torch.int64)
     labels = torch.cat([labels[..., :1], targets.unsqueeze(2)], 2).reshape(count, 2 * longest)
     labels = torch.cat([labels, torch.full((count, 1), blank, dtype=torch.int64)], 1)
-    # What is behind a target may be any number.
+    # Elements after a target's length may be any number.
     state = torch.arange(2 * longest + 1, device=device)
     labels = torch.where(state <= 2 * lengths.unsqueeze(1), labels, torch.full((), blank, dtype=torch.int64))
     emitted = log_probs.gather(2, labels.unsqueeze(0).expand(steps, -1, -1))

@@ -45,7 +45,7 @@ def combinations(x: torch.Tensor, r: int = 2, with_replacement: bool = False) ->
 
 def gaussian_nll_loss(x: torch.Tensor, target: torch.Tensor, var: torch.Tensor | float, full: bool = False,
                       eps: float = 1e-6, reduction: str = "mean") -> torch.Tensor:
-    """The variance is at least `eps`, and has a gradient below it, too. A negative one is not refused."""
+    """Clamps the variance to `eps` without ending its gradient. A negative variance is not refused."""
     if isinstance(var, float):
         var = torch.full_like(x, var)
     elif var.shape != x.shape and x.shape[:-1] == var.shape:

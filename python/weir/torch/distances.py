@@ -41,7 +41,7 @@ def cdist(x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None) 
 
 
 def euclidean(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """By the product of the rows, as PyTorch computes it of many."""
+    """Multiplies the rows, as PyTorch does for many."""
     squares = ((part * part).sum(-1) for part in (x, y))
     square = next(squares).unsqueeze(-1) + next(squares).unsqueeze(-2) - 2 * (x @ y.transpose(-2, -1))
     return _guard(square, 0.5)

@@ -31,7 +31,7 @@ def inline_branches(program: torch.export.ExportedProgram) -> None:
 
 
 def _inline(module: GraphModule, node: Node) -> dict[str, str]:
-    """Returns the names of the results by those that they had."""
+    """Returns the new name of each result by its old one."""
     flag, *functions, operands = node.args
     graph = module.graph
     with graph.inserting_before(node):

@@ -297,7 +297,7 @@ def _ormqr(
 def _lstsq(
     a: torch.Tensor, b: torch.Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of matrices of full rank, by Q R; of wide ones the shortest solution."""
+    """Solves by QR, for matrices of full rank. Wide ones give the shortest solution."""
     if driver in ("gelsd", "gelss"):
         raise ExportError(f"torch.linalg.lstsq with driver={driver!r} has no form here: its solutions are of matrices "
                           "without full rank, too; leave the driver out, or multiply by torch.linalg.pinv")
@@ -347,7 +347,7 @@ def _pinv(
         return a.mT.clone()
     start = stop_gradient(a)
     made = stop_gradient(_compute_pinv(start, atol, rtol, hermitian))
-    # What is added is 0, and its gradient that of a pseudoinverse, whatever the rank (Golub and Pereyra, 1973).
+    # The added value is 0, and its gradient is that of a pseudoinverse, whatever the rank (Golub and Pereyra, 1973).
     change = a - start
     turned, wide = change.mT, start @ made
     return (made - made @ change @ made + made @ made.mT @ (turned - turned @ wide)

@@ -1,4 +1,4 @@
-"""Products with vectors and of batches, which torch-mlir has for floats or not at all, by those that it has."""
+"""Products with vectors and sums of batches of products, made of the matrix products that torch-mlir lowers."""
 
 from collections.abc import Callable
 

@@ -37,7 +37,7 @@ def bucketize(values: torch.Tensor | float, bounds: torch.Tensor, *, out_int32: 
 
 
 def _count(values: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None, density: bool) -> torch.Tensor:
-    """Returns the sum of weights between edges; the last bin has its upper edge, too, and what is outside counts nowhere."""
+    """Returns the sum of weights in each bin. The last bin includes its upper edge; values outside are not counted."""
     flat = values.reshape(-1)
     bins = edges.shape[0] - 1
     is_its = _find_bins(flat, edges).unsqueeze(1) == torch.arange(bins, device=values.device)
@@ -47,7 +47,7 @@ def _count(values: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | Non
 
 
 def _find_bins(values: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-    """Returns the bin of each value, or one that is not there if it is outside; the last has its upper edge, too."""
+    """Returns the bin of each value, -1 below the edges and the number of bins above. The last bin has its upper edge."""
     place = search_sorted(edges, values, right=True) - 1
     return torch.where(values == edges[-1], torch.full((), edges.shape[0] - 2, dtype=torch.int64), place)
 
