@@ -22,7 +22,7 @@ using weir::autodiff::Cotangents;
 using weir::autodiff::createZeros;
 
 namespace {
-/// Which elements a mask keeps: those of `row - column` compared with 0.
+/// The elements that a mask keeps, by `row - column`: above 0, at least 0 or at most 0.
 enum class Part { Below, FromDiagonalDown, FromDiagonalUp };
 
 /// Builds formulas.

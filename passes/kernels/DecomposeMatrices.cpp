@@ -65,7 +65,7 @@ void DecomposeMatrices::runOnOperation() {
     DominanceInfo dominance(function);
     eliminateCommonSubExpressions(rewriter, dominance, function);
   }
-  // The last first: those that only ops that are not used read are not used either.
+  // Backwards: erasing an unused op may leave the ops before it unused.
   ops = listMatrixOps(function);
   for (Operation *op : llvm::reverse(ops)) {
     if (isOpTriviallyDead(op))

@@ -1,8 +1,8 @@
 """Running sums, products, maxima and the like of long rows, for arrays of any package: block by block.
 
 The compiler makes a scan of n reductions over n masked elements, each of a place: n steps in one order. A long row is
-cut into blocks instead: f32 sums of n terms in a row lose up to n units of the last place, and a gradient of products,
-which is no scan, takes n * n steps.
+cut into blocks instead, for two reasons. An f32 sum of n terms in a row loses up to n units of the last place. The
+gradient of a product is not a scan, and takes n * n steps.
 """
 
 from collections.abc import Callable

@@ -49,8 +49,8 @@ def make_dense():
 @pytest.mark.parametrize("count", [40, 10001])
 @pytest.mark.parametrize("options", ["", "<exclusive=1, reverse=1>"])
 def test_running_sums_of_long_rows(options, count):
-    """The masks of 40 are constants of so many bits that MLIR prints digits; the compiler makes scans of them. 10,001 are
-    added in steps."""
+    """The compiler makes scans of rows of 40, whose masks are so large that MLIR prints them in hexadecimal. Rows of 10,001
+    are added in steps."""
     model = make_model(f"running (float[3, {count}] x) => (float[3, {count}] y) {{ y = CumSum{options}(x, axis) }}",
                        axis=numpy.array(1))
     x = normal(3, count)

@@ -68,7 +68,7 @@ def find_reason(kind, case):
 
 
 class Case:
-    """A function and its arguments; `graded` are the places of those that gradients are taken for."""
+    """A function and its arguments. `graded`: places of the arguments that gradients are taken by."""
 
     def __init__(self, name, label, function, arguments, graded=(), scaled=False):
         self.name, self.label, self.function, self.arguments = name, label, function, arguments
@@ -707,7 +707,7 @@ def work(kind, cases, options, waiting, say):
 
 
 def run_bundle(kind, cases, options):
-    """Returns the verdicts on cases in a process; those that end it are tried alone."""
+    """Returns the verdicts on cases, run in one process. A case that ends the process is run again alone."""
     verdicts = {}
     groups = [list(range(len(cases)))]
     while groups:

@@ -24,9 +24,9 @@ struct GraphAnswer {
 /// Each argument has values of its own, so that two that are exchanged give other results: first
 /// floats around 0, then, as roots and logarithms have no values there, their magnitudes. If a result
 /// has no finite number yet, such as the root of 1 - beta^t in a step of AdamW, floats between 0 and
-/// 1 follow. Integers are 0 or 1, which are indices of nearly everything. An answer is no if a
-/// result deviates in each run that tells anything: rounding may turn a comparison around in one.
-/// There is none if no run tells anything of some result.
+/// 1 follow. Integers are 0 or 1, which are indices of nearly everything. The answer is
+/// no if a result deviates in each run that gives it a finite number; in a single run, rounding may
+/// turn a comparison around. The answer is missing if some result has a finite number in no run.
 /// Errors: `Error` when the artifact holds no graph.
 std::vector<GraphAnswer> compareWithGraph(const Artifact &artifact, const std::string &path,
                                           uint64_t seed,

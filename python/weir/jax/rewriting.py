@@ -182,7 +182,7 @@ def _walk(program: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def _has_loop(program: Jaxpr) -> bool:
-    """Whether a program has a loop, in what it calls, too, that is not unrolled here."""
+    """Whether a program, or a program that it calls, has a loop that is not unrolled here."""
     return any(equation.primitive.name == "while" or (
         equation.primitive.name == "scan" and equation.params["length"] >= MAX_UNROLLED) for equation in _walk(program))
 

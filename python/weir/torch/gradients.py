@@ -20,8 +20,8 @@ NORMS = {aten.native_layer_norm.default, aten.native_batch_norm.default, aten._n
 def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
     """Writes `weir.stop_gradient` in place where a gradient stops between the inputs that are `trained` and the outputs.
 
-    Those are `detach`, calls under `no_grad`, functions without a gradient and statistics of normalizations; embeddings
-    with a padding index have a decomposition. `program` is not decomposed yet: nothing of the kind is left then.
+    Gradients stop at `detach`, calls under `no_grad`, functions without a gradient and statistics of normalizations. An
+    embedding with a padding index has a decomposition instead. Must run before `program` is decomposed, which drops stops.
     """
     for node in _find_stops(program, trained):
         if node.target is aten.detach.default:

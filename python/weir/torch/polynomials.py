@@ -85,7 +85,7 @@ def _loop(name: str, x: torch.Tensor | float, n: torch.Tensor | float) -> torch.
         start = torch.where((n > limit) & (n < float("inf")), torch.scalar_tensor(float("nan"), dtype=dtype), start)
     if not x.numel():
         return start
-    one, other = first(x).clone(), torch.ones_like(x)  # values that a loop carries share no memory
+    one, other = first(x).clone(), torch.ones_like(x)  # a loop may not carry two values that share memory
     start = torch.where(orders == 0, other, torch.where(orders == 1, one, start))
 
     def goes_on(k, last, x, orders, one, other, found):
