@@ -331,6 +331,7 @@ static autodiff::TrainOptions readTrainOptions(const CompileOptions &options) {
   train.groups = readGroups(options.trainGroups);
   train.accumulates = options.accumulate;
   train.clipsNorm = options.clipNorm;
+  train.maximizes = options.maximize;
   train.scalesLoss = options.lossScale;
   train.averages = options.ema;
   train.offloadsState = options.offloadState;
@@ -686,11 +687,11 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
            "--target names " + std::to_string(options.targets.size())},
       {hasGradient && derives, hasNoEffect("--vjp, --grad, --split and --train",
                                            "gradients are taken of the graph level", "have")},
-      {options.train.empty() && (options.accumulate || options.clipNorm || options.lossScale ||
-                                 options.ema || options.offloadState || options.pieces ||
-                                 options.shards > 1 || !options.trainGroups.empty()),
-       "--train-group, --accumulate, --clip-norm, --loss-scale, --ema, --offload, --pieces and "
-       "--shards change the entries that --train=OPT:F adds; name one"},
+      {options.train.empty() && (options.accumulate || options.clipNorm || options.maximize ||
+                                 options.lossScale || options.ema || options.offloadState ||
+                                 options.pieces || options.shards > 1 || !options.trainGroups.empty()),
+       "--train-group, --accumulate, --clip-norm, --maximize, --loss-scale, --ema, --offload, "
+       "--pieces and --shards change the entries that --train=OPT:F adds; name one"},
       {options.shards > 1 && (options.clipNorm || options.lossScale),
        "--shards updates some of the parameters by themselves, --clip-norm and --loss-scale need "
        "the gradients of all; leave out one of them"},

@@ -52,6 +52,7 @@ struct CompileOptions {
   std::vector<std::string> trainGroups; ///< "NAME=PATTERN,PATTERN": have their own hyperparameters
   bool accumulate = false;              ///< training entries: adds F.accumulate
   bool clipNorm = false;                ///< training entries: clip the gradients' norm
+  bool maximize = false;                ///< training entries: go up the gradient
   bool lossScale = false;               ///< training entries: scale the loss, skip steps
   bool ema = false;                     ///< training entries: keep averages of the parameters
   bool offloadState = false;            ///< training entries: state lies in host memory

@@ -318,6 +318,14 @@ void Step::clip() {
                          }).front();
 }
 
+/// Turns the gradients round: a rule goes down what it is given.
+void Step::negateGradients() {
+  for (Parameter &parameter : parameters)
+    parameter.gradient = compute({parameter.gradient}, {}, 1, [](ArrayRef<Number> in) {
+                           return SmallVector<Number>{in[0].apply<arith::NegFOp>()};
+                         }).front();
+}
+
 //===----------------------------------------------------------------------===//
 // Updates
 //===----------------------------------------------------------------------===//
@@ -511,6 +519,8 @@ LogicalResult Step::update(const UpdateRule &rule) {
     findLargest();
   if (options.clipsNorm)
     clip();
+  if (options.maximizes)
+    negateGradients();
   if (const RuleFunction *shared = rule.getShared()) {
     OpBuilder::InsertionGuard guard(builder);
     if (options.offloadsState) // or updates would wait for the end of the backward pass

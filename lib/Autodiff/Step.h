@@ -116,6 +116,7 @@ private:
   mlir::Value combine(llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::Value>)> find);
   void findLargest();
   void clip();
+  void negateGradients();
   mlir::LogicalResult buildShared(const RuleFunction &shared, const std::string &group);
   mlir::LogicalResult buildUpdate(const Parameter &parameter);
   void resetAccumulated(const Parameter &parameter);

@@ -121,6 +121,7 @@ def build_step(
                           "give the argument another name")
     opened = open_device(options.device)
     flags = {"--clip-norm": options.clip_norm is not None, "--accumulate": options.accumulate,
+             "--maximize": getattr(optimizer, "maximize", False),
              "--loss-scale": options.loss_scale, "--ema": options.ema is not None,
              "--offload=state": options.offload is not None, "--pieces": options.pieces,
              f"--shards={options.shards}": options.shards != 1}

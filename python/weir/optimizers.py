@@ -1,7 +1,7 @@
 """Optimizers of a step. Formulas and defaults are PyTorch's; docs/training.md has them.
 
-Every field is a hyperparameter: a number, or a function of the number of steps done so far, such as a schedule. A call
-of the step may give another value by its name.
+A field that is no flag is a hyperparameter: a number, or a function of the number of steps done so far, such as a
+schedule. A call of the step may give another value by its name. With `maximize` a step goes up the gradient.
 """
 
 import dataclasses
@@ -14,27 +14,40 @@ Rate = float | Callable[[int], float]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SGD:
-    """Stochastic gradient descent, as torch.optim.SGD without dampening and without Nesterov's momentum.
+    """Stochastic gradient descent, as torch.optim.SGD.
 
-    Each field is a number, or a function of the number of steps done so far. With a momentum of 0 the step is compiled
-    without it, and a call cannot give another.
+    Each number may be a function of the number of steps done so far. With a momentum of 0 the step is compiled without
+    it, with a dampening of 0 without that, and a call cannot give another.
+    Errors: ValueError for Nesterov's momentum with a momentum of 0, or with dampening.
     """
 
     learning_rate: Rate = 1e-3
     momentum: Rate = 0.0
     weight_decay: Rate = 0.0
+    dampening: Rate = 0.0
+    nesterov: bool = False
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nesterov and (self.momentum == 0 or self.dampening != 0):
+            raise ValueError("Nesterov's momentum needs a momentum, and has no dampening")
 
     @property
     def name(self) -> str:
-        """The name for `weir compile --train`: "sgd" or "momentum". "sgd" keeps no state."""
-        return "sgd" if self.momentum == 0 else "momentum"
+        """The name for `weir compile --train`. "sgd" keeps no state."""
+        if self.momentum == 0:
+            return "sgd"
+        if self.nesterov:
+            return "nesterov"
+        return "momentum" if self.dampening == 0 else "momentum-damped"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adam:
     """Adam with weight decay added to the gradient, as torch.optim.Adam.
 
-    Each field is a number, or a function of the number of steps done so far.
+    Each number may be a function of the number of steps done so far. With `amsgrad` the largest second moment so far
+    counts.
     """
 
     learning_rate: Rate = 1e-3
@@ -42,14 +55,21 @@ class Adam:
     beta1: Rate = 0.9
     beta2: Rate = 0.999
     epsilon: Rate = 1e-8
-    name = "adam"
+    amsgrad: bool = False
+    maximize: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name for `weir compile --train`."""
+        return "adam-amsgrad" if self.amsgrad else "adam"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdamW:
     """Adam with decoupled weight decay, as torch.optim.AdamW.
 
-    Each field is a number, or a function of the number of steps done so far.
+    Each number may be a function of the number of steps done so far. With `amsgrad` the largest second moment so far
+    counts.
     """
 
     learning_rate: Rate = 1e-3
@@ -57,20 +77,27 @@ class AdamW:
     beta1: Rate = 0.9
     beta2: Rate = 0.999
     epsilon: Rate = 1e-8
-    name = "adamw"
+    amsgrad: bool = False
+    maximize: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name for `weir compile --train`."""
+        return "adamw-amsgrad" if self.amsgrad else "adamw"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lion:
     """Lion: steps of one length in each element, in the direction of a momentum. Defaults are its paper's.
 
-    Each field is a number, or a function of the number of steps done so far.
+    Each number may be a function of the number of steps done so far.
     """
 
     learning_rate: Rate = 1e-4
     weight_decay: Rate = 0.0
     beta1: Rate = 0.9
     beta2: Rate = 0.99
+    maximize: bool = False
     name = "lion"
 
 
@@ -78,7 +105,7 @@ class Lion:
 class Adafactor:
     """Adafactor, as torch.optim.Adafactor: second moments by row and column, for parameters of up to rank 4.
 
-    Each field is a number, or a function of the number of steps done so far. `beta2_decay`, `epsilon1`, `epsilon2` and
+    Each number may be a function of the number of steps done so far. `beta2_decay`, `epsilon1`, `epsilon2` and
     `clip` are torch's beta2_decay, eps and d.
     """
 
@@ -88,6 +115,7 @@ class Adafactor:
     epsilon1: Rate = 1.1920928955078125e-07
     epsilon2: Rate = 1e-3
     clip: Rate = 1.0
+    maximize: bool = False
     name = "adafactor"
 
 
@@ -127,9 +155,12 @@ def get_hyperparameters(optimizer: Optimizer, groups: Mapping[str, Group] | None
     if isinstance(optimizer, Rule):
         rates = dict(optimizer.hyperparameters)
     else:
-        rates = {field.name: getattr(optimizer, field.name) for field in dataclasses.fields(optimizer)}
+        rates = {field.name: getattr(optimizer, field.name) for field in dataclasses.fields(optimizer)
+                 if field.type is not bool}
     if optimizer.name == "sgd":
         del rates["momentum"]
+    if isinstance(optimizer, SGD) and optimizer.name != "momentum-damped":
+        del rates["dampening"]
     all_rates: dict[str, Any] = dict(rates)
     for name, group in (groups or {}).items():
         if unknown := [rate for rate in group.hyperparameters if rate not in rates]:

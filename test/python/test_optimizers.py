@@ -250,3 +250,28 @@ def test_a_step_predicts_with_its_parameters():
         torch.testing.assert_close(step.predict(inputs), module.eval()(inputs), rtol=1e-4, atol=1e-5)
     with make_step(make_module()) as step, pytest.raises(ValueError, match="without predict=EXAMPLE"):
         step.predict(inputs)
+
+
+def test_settings_that_make_no_sense_are_refused():
+    for settings in ({}, {"momentum": 0.9, "dampening": 0.1}):
+        with pytest.raises(ValueError, match="Nesterov's momentum needs a momentum, and has no dampening"):
+            weir.SGD(nesterov=True, **settings)
+    with pytest.raises(ValueError, match="group a sets maximize, which the optimizer has not"):
+        make_step(make_module(), groups={"a": weir.Group("*", maximize=True)})
+
+
+def test_a_step_up_the_gradient():
+    """Clipped by its norm, with dampening: in two groups."""
+    module = make_module()
+    reference = copy.deepcopy(module).double()
+    optimizer = torch.optim.SGD(reference.parameters(), lr=RATE, momentum=0.9, dampening=0.3, maximize=True)
+    settings = weir.SGD(learning_rate=RATE, momentum=0.9, dampening=0.3, maximize=True)
+    with make_step(module, optimizer=settings, clip_norm=0.5, groups={"biases": weir.Group("*.bias")}) as step:
+        for number in range(4):
+            x, y = make_batch(number)
+            optimizer.zero_grad()
+            functional.cross_entropy(reference(x.double()), y).backward()
+            nn.utils.clip_grad_norm_(reference.parameters(), 0.5)
+            optimizer.step()
+            step(x, y=y)
+        compare(step, reference)

@@ -188,8 +188,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_option("--train", options->train,
                    "Add entry F.step, for F with one scalar float result: takes F's arguments, "
                    "hyperparameters and the optimizer's state, returns F's results and updates the "
-                   "parameters and the state in place; OPT is adafactor, adam, adamw, lion, "
-                   "momentum, sgd, or a file with an update rule, FILE.mlir; may be repeated")
+                   "parameters and the state in place; OPT is adafactor, adam, adam-amsgrad, "
+                   "adamw, adamw-amsgrad, lion, momentum, momentum-damped, nesterov, sgd, or a file "
+                   "with an update rule, FILE.mlir; may be repeated")
       ->type_name("OPT:F");
   verb->add_option("--train-group", options->trainGroups,
                    "Give parameters whose names fit a pattern (*, ?, [a-z]) hyperparameters of "
@@ -204,6 +205,8 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_flag("--clip-norm", options->clipNorm,
                  "Scale gradients in F.step so that the norm of all together is at most the "
                  "hyperparameter max_norm");
+  verb->add_flag("--maximize", options->maximize,
+                 "Go up the gradient in F.step, not down: the update rule gets -gradient");
   verb->add_flag("--loss-scale", options->lossScale,
                  "Scale the loss in F.step by a state, against underflow in f16; a step with a "
                  "gradient that is not finite changes nothing but halves the scale");

@@ -20,6 +20,7 @@ struct TrainOptions {
   std::vector<ParameterGroup> groups; ///< a parameter is in the first that has a fitting pattern
   bool accumulates = false;           ///< adds entry F.accumulate
   bool clipsNorm = false;             ///< of all gradients together
+  bool maximizes = false;             ///< goes up the gradient
   bool scalesLoss = false;            ///< and skips steps with a gradient that is not finite
   bool averages = false;              ///< keeps a moving average of each parameter
   bool offloadsState = false;         ///< state of parameters lies in host memory
