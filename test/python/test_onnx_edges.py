@@ -272,3 +272,16 @@ def test_nan_is_not_equal_to_itself():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     [found] = weir.onnx.run_model(model, {"x": x})
     numpy.testing.assert_array_equal(found, x == x)
+
+
+def test_sums_of_16_bits_on_the_way():
+    """They may be infinite where the result is not."""
+    x = (numpy.random.default_rng(3).random((1, 3, 16, 16)) * 600 + 100).astype(numpy.float16)
+    wide, axes, bundle = x.astype(numpy.float64), numpy.array([2, 3]), Bundle()
+    mean, norm = wide.mean((2, 3), keepdims=True), numpy.sqrt((wide * wide).sum((2, 3), keepdims=True))
+    bundle.add("ReduceMean", (x, axes), mean.astype(numpy.float16))
+    bundle.add("ReduceL2", (x, axes), norm.astype(numpy.float16))
+    bundle.add("GlobalAveragePool", (x,), mean.astype(numpy.float16))
+    bundle.add("AveragePool", (x,), mean.astype(numpy.float16), kernel_shape=[16, 16])
+    bundle.add("GlobalLpPool", (x,), norm.astype(numpy.float16), p=2)
+    bundle.check()

@@ -432,3 +432,27 @@ def test_containers_of_parameters_train():
             expected.sum().backward()
     for found, expected in zip(module.module.parameters(), eager.parameters(), strict=True):
         torch.testing.assert_close(found.grad, expected.grad)
+
+
+def test_sums_of_16_bits_on_the_way():
+    """They may be infinite where the result is not; and RMSNorm has an epsilon of its own without one."""
+    functions = {
+        "mean": lambda x: x.mean(), "mean_dim": lambda x: x.mean(1, keepdim=True), "var_mean": lambda x: torch.var_mean(x, 1)[1],
+        "std_mean": lambda x: torch.std_mean(x, 1)[1], "norm_3": lambda x: torch.linalg.vector_norm(x, 3, 1),
+        "norm": lambda x: torch.norm(x, dim=1), "l1": lambda x: functional.l1_loss(x, -x),
+        "pool": lambda x: functional.adaptive_avg_pool1d(x.unsqueeze(0), 1), "distance": lambda x: functional.pairwise_distance(x, -x),
+        "rms_norm": lambda x: functional.rms_norm(x, (300,)), "rms_norm_eps": lambda x: functional.rms_norm(x, (300,), eps=0.5),
+        "group_norm": lambda x: functional.group_norm(x, 2), "normalize": lambda x: functional.normalize(x, dim=1),
+    }
+    generator = torch.Generator().manual_seed(3)
+    for scale in (1e-4, 600.0):
+        for dtype in (torch.float16, torch.bfloat16, torch.float32):
+            x = (torch.rand(4, 300, generator=generator) * scale + scale).to(dtype)
+            made = weir.compile(Many(functions), example=(x,), device="cpu")(x)
+            for name, function in functions.items():
+                expected = function(x.double() if name != "rms_norm" else x.float()).double()
+                limits = {"rtol": 4 * torch.finfo(dtype).eps, "atol": 2 * torch.finfo(dtype).tiny}
+                if name == "group_norm":
+                    limits["atol"] = 16 * torch.finfo(dtype).eps
+                torch.testing.assert_close(torch.as_tensor(made[name]).double(), expected, **limits,
+                                           msg=lambda text: f"{name} of {dtype}, {scale}: {text}")

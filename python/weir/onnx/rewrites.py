@@ -22,6 +22,8 @@ from weir.onnx.writing import DOMAINS, Value, Writer
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
 # weights of a loss as integers.
 MAX_SQUARE = 512  # elements of a row whose running sums are sums over n by n, of which the compiler makes scans
+WIDENED = {"AveragePool", "GlobalAveragePool", "GlobalLpPool", "LRN", "ReduceL1", "ReduceL2", "ReduceLogSum",
+           "ReduceLogSumExp", "ReduceMean"}
 EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 
@@ -43,7 +45,20 @@ def is_wrong(node: onnx.NodeProto) -> bool:
 def rewrite(writer: Writer) -> bool:
     """Writes a node by its rule. Returns whether there is one for it."""
     rule = _find_rule(writer.node)
-    return rule is not None and rule(writer)
+    return rule is not None and rule(writer) or _widen(writer)
+
+
+def _widen(writer: Writer) -> bool:
+    """Computes in f32 with elements of 16 bits if sums on the way to the result may be infinite where that is not."""
+    node, narrow = writer.node, (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    if node.domain not in DOMAINS or node.op_type not in WIDENED or writer.kind(node.input[0]) not in narrow:
+        return False
+    kind = writer.kind(node.input[0])
+    inputs = [writer.add("Cast", name, to=TensorProto.FLOAT) if name and writer.kind(name) == kind else name
+              for name in node.input]
+    settings = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    writer.add("Cast", writer.add(node.op_type, *inputs, **settings), to=kind, result=node.output[0])
+    return True
 
 
 def has_rule(node: onnx.NodeProto) -> bool:

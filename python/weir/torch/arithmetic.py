@@ -9,14 +9,9 @@ from collections.abc import Callable
 
 import torch
 
-from weir.torch.operators import stop_gradient
+from weir.torch.operators import stop_gradient, widen
 
 aten = torch.ops.aten
-
-
-def _wide(x: torch.Tensor) -> torch.Tensor:
-    """Returns floats of 16 bits as f32, in which PyTorch computes them, and others as they are."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _promote(x: torch.Tensor | float, y: torch.Tensor | float) -> tuple[torch.Tensor, ...]:
@@ -41,20 +36,20 @@ def _round(number: float, x: torch.Tensor) -> torch.Tensor:
 
 
 def _threshold(x: torch.Tensor, threshold: float, value: float) -> torch.Tensor:
-    wide = _wide(x)
+    wide = widen(x)
     return torch.where(wide <= _round(threshold, wide), _round(value, x), x)
 
 
 def _hardshrink(x: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """NaN stays."""
-    wide = _wide(x)
+    wide = widen(x)
     low, high = _round(-lambd, wide), _round(lambd, wide)
     return torch.where((wide >= low) & (wide <= high), _round(0, x), x)
 
 
 def _softshrink(x: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """NaN stays: x * 0 of a choice that PyTorch makes last."""
-    wide = _wide(x)
+    wide = widen(x)
     limit = _round(lambd, wide)
     shrunk = torch.where(wide > limit, wide - limit, torch.where(wide < -limit, wide + limit, wide * 0))
     return shrunk.to(x.dtype)
@@ -108,7 +103,7 @@ def _floor_divide(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     x, y = _promote(x, y)
     if not x.is_floating_point():
         return _floor_integers(x, y)
-    wide_x, wide_y = _wide(stop_gradient(x)), _wide(stop_gradient(y))
+    wide_x, wide_y = widen(stop_gradient(x)), widen(stop_gradient(y))
     quotient, rest = wide_x / wide_y, _fmod(wide_x, wide_y)
     multiple = (wide_x - rest) / wide_y
     multiple = torch.where((rest != 0) & ((wide_y < 0) != (rest < 0)), multiple - 1, multiple)

@@ -2,7 +2,7 @@
 
 import torch
 
-from weir.torch.operators import bitcast, stop_gradient
+from weir.torch.operators import bitcast, stop_gradient, widen
 
 aten = torch.ops.aten
 
@@ -23,7 +23,7 @@ def view_bits(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A mantissa of [1/2, 1) with the sign, and the exponent. The gradient is the mantissa's."""
     narrow = x.dtype
-    x = x.float() if narrow in (torch.float16, torch.bfloat16) else x
+    x = widen(x)
     integer, width, bias = _FORMATS[x.dtype]
     value = stop_gradient(x)
     is_small = value.abs() < torch.finfo(x.dtype).tiny

@@ -10,7 +10,7 @@ from weir import running
 from weir.graphs import ExportError
 from weir.torch import arithmetic, ordering, pooling, products, scattering, special
 from weir.torch.families import FAMILIES
-from weir.torch.operators import limit, stop_gradient
+from weir.torch.operators import limit, stop_gradient, widen
 
 aten = torch.ops.aten
 
@@ -39,7 +39,7 @@ def _running(reduce: Callable[[torch.Tensor, int], torch.Tensor], combine: Calla
         if values.shape[dim] <= running.LONGEST:
             return reduce(_spread(values, dim, neutral), dim + 1)
         narrow = values.dtype
-        wide = values.float() if narrow in (torch.float16, torch.bfloat16) else values
+        wide = widen(values)
         made = running.accumulate(
             wide.movedim(dim, -1), lambda rows: reduce(_spread(rows, rows.dim() - 1, neutral), rows.dim()), combine,
             lambda shape: torch.full(shape, neutral, dtype=wide.dtype), lambda parts: torch.cat(parts, -1))
@@ -206,10 +206,30 @@ def _reduce_flags(reduce: Callable) -> Callable:
 
 def _vector_norm(x: torch.Tensor, ord: float = 2, dim: list[int] | None = None, keepdim: bool = False, *,
                  dtype: torch.dtype | None = None) -> torch.Tensor:
-    if not math.isinf(ord) or x.is_complex():
+    if x.is_complex():
         return NotImplemented
+    if not math.isinf(ord):
+        narrow = x.dtype if dtype is None else dtype
+        x = widen(x if dtype is None else x.to(dtype))
+        return NotImplemented if x.dtype == narrow else aten.linalg_vector_norm.default(x, ord, dim, keepdim).to(narrow)
     magnitude = (x if dtype is None else x.to(dtype)).abs()
     return (magnitude.amax if ord > 0 else magnitude.amin)(dim or [], keepdim)
+
+
+def _norm(x: torch.Tensor, p: float | None = 2, dim: list[int] | None = None, keepdim: bool = False, *,
+          dtype: torch.dtype | None = None) -> torch.Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    return torch.linalg.vector_norm(x, 2 if p is None else p, dim or None, keepdim, dtype=dtype)
+
+
+def _mean(x: torch.Tensor, dim: list[int] | None = None, keepdim: bool = False, *,
+          dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A sum of 16 bits may be infinite where the mean is not."""
+    narrow = x.dtype if dtype is None else dtype
+    x = x if dtype is None else x.to(dtype)
+    wide = widen(x)
+    return NotImplemented if wide.dtype == narrow else wide.mean(dim, keepdim).to(narrow)
 
 
 def _limits(x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
@@ -292,11 +312,13 @@ def _std(
     return torch.where(variance > 0, torch.sqrt(variance), variance).to(x.dtype)
 
 
-def _std_mean(
-    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
-    mean = x.mean() if dim is None and not keepdim else x.mean(list(range(x.dim())) if dim is None else dim, keepdim)
-    return _std(x, dim, correction=correction, keepdim=keepdim), mean
+def _with_mean(measure: Callable) -> Callable:
+    """Returns the decomposition of std_mean or var_mean."""
+    def decompose(x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None,
+                  keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        return measure(x, dim, correction=correction, keepdim=keepdim), torch.mean(x, dim, keepdim)
+
+    return decompose
 
 
 def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
@@ -322,7 +344,7 @@ def _group_norm(
     torch's decomposition adds the mean to the bias and finds each channel's group in tables, which is three times the
     kernels.
     """
-    rows = x.reshape(n, groups, -1)
+    rows = widen(x).reshape(n, groups, -1)
     mean = rows.mean(-1, keepdim=True)
     centered = rows - mean
     rstd = torch.rsqrt((centered * centered).mean(-1, keepdim=True) + eps)
@@ -330,7 +352,26 @@ def _group_norm(
     places = (1, channels, *[1] * (x.dim() - 2))
     y = y if weight is None else y * weight.reshape(places)
     y = y if bias is None else y + bias.reshape(places)
-    return y, mean.reshape(n, groups), rstd.reshape(n, groups)
+    return y.to(x.dtype), mean.reshape(n, groups).to(x.dtype), rstd.reshape(n, groups).to(x.dtype)
+
+
+def _fused_rms_norm(
+    x: torch.Tensor, normalized_shape: list[int], weight: torch.Tensor | None, eps: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Without an epsilon it is that of the type which is computed in. torch-mlir takes 0, and the type of x."""
+    wide = widen(x)
+    eps = torch.finfo(wide.dtype).eps if eps is None else eps
+    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
+    rstd = torch.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
+    y = wide * rstd
+    y = y if weight is None else y * weight
+    return y.to(x.dtype), rstd
+
+
+def _rms_norm(
+    x: torch.Tensor, normalized_shape: list[int], weight: torch.Tensor | None = None, eps: float | None = None
+) -> torch.Tensor:
+    return _fused_rms_norm(x, normalized_shape, weight, eps)[0]
 
 
 def _embedding(
@@ -396,14 +437,21 @@ def get_table(gradients: bool = True) -> dict[torch._ops.OpOverload, Callable]:
         aten.any.dim: _reduce_flags(torch.any),
         aten.any.dims: _reduce_flags(torch.any),
         aten.linalg_vector_norm.default: _vector_norm,
+        aten.norm.Scalar: _norm,
+        aten.norm.ScalarOpt_dim: _norm,
+        aten.mean.default: _mean,
+        aten.mean.dim: _mean,
         aten._embedding_bag.default: _embedding_bag,
         aten._embedding_bag_forward_only.default: _embedding_bag,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.var.correction: _var,
         aten.std.correction: _std,
-        aten.std_mean.correction: _std_mean,
+        aten.std_mean.correction: _with_mean(torch.std),
+        aten.var_mean.correction: _with_mean(torch.var),
         aten.gelu.default: _gelu,
         aten.native_group_norm.default: _group_norm,
+        aten.rms_norm.default: _rms_norm,
+        aten._fused_rms_norm.default: _fused_rms_norm,
         aten.isfinite.default: _is_finite,
         aten.bitwise_or.Scalar: _with_scalar(torch.bitwise_or),
         aten.bitwise_xor.Scalar: _with_scalar(torch.bitwise_xor),

@@ -2,7 +2,7 @@
 
 import torch
 
-from weir.torch.operators import stop_gradient
+from weir.torch.operators import stop_gradient, widen
 
 aten = torch.ops.aten
 
@@ -19,7 +19,7 @@ def matrix_exp(x: torch.Tensor) -> torch.Tensor:
     if x.numel() == 0:
         return x.clone()
     narrow = x.dtype
-    x = x.float() if narrow in (torch.float16, torch.bfloat16) else x
+    x = widen(x)
     norm = stop_gradient(x).abs().sum(-2, keepdim=True).amax(-1, keepdim=True)
     count, scale = torch.zeros_like(norm), torch.ones_like(norm)
     largest = _NORMS[x.dtype]

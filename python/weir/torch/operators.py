@@ -50,6 +50,11 @@ argsort = torch.ops.weir.argsort.default
 COLLECTIVES = (torch.ops.weir.all_reduce.default, torch.ops.weir.all_gather.default, torch.ops.weir.reduce_scatter.default)
 
 
+def widen(x: torch.Tensor) -> torch.Tensor:
+    """Returns floats of 16 bits as f32, in which PyTorch computes them, and others as they are."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 class Random:
     """Decompositions of random operators into uniform numbers; each call has the next stream.
 

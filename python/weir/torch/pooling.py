@@ -9,7 +9,7 @@ import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from weir.graphs import ExportError
-from weir.torch.operators import stop_gradient
+from weir.torch.operators import stop_gradient, widen
 from weir.torch.scattering import scatter_add
 
 aten = torch.ops.aten
@@ -69,7 +69,7 @@ def _avg_pool(x: torch.Tensor, kernel: Sequence[int], stride: Sequence[int] = ()
               rank: int) -> torch.Tensor:
     """Means of windows; 16 bits are added in f32, as in PyTorch."""
     kernel, stride, padding = (_each(each, rank) for each in (kernel, stride or kernel, padding))
-    total = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    total = widen(x)
     divisor = torch.ones((), dtype=total.dtype, device=x.device)
     for dim in reversed(range(x.dim() - rank, x.dim())):
         k, s, p = (each[dim - x.dim()] for each in (kernel, stride, padding))
@@ -95,7 +95,7 @@ def _unless_known(pool: Callable, count: int) -> Callable:
 
 def _adaptive_avg_pool3d(x: torch.Tensor, output_size: Sequence[int]) -> torch.Tensor:
     """Means of windows that divide each dimension as evenly as they can."""
-    total = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    total = widen(x)
     for dim, count in zip(range(x.dim() - 3, x.dim()), output_size):
         size = x.shape[dim]
         starts, ends = [i * size // count for i in range(count)], [-(-(i + 1) * size // count) for i in range(count)]

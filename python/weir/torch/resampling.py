@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from weir.torch.operators import stop_gradient
+from weir.torch.operators import stop_gradient, widen
 
 aten = torch.ops.aten
 
@@ -51,7 +51,7 @@ def _resize(weigh: Callable, radius: int) -> Callable:
                   scales_w: float | None = None) -> torch.Tensor:
         if not x.is_floating_point():
             return NotImplemented
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        wide = widen(x)
         made = _resize_along(wide, -1, output_size[1], align_corners, scales_w, weigh, radius)
         return _resize_along(made, -2, output_size[0], align_corners, scales_h, weigh, radius).to(x.dtype)
 
@@ -79,7 +79,7 @@ def grid_sampler_3d(x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int
                     align_corners: bool) -> torch.Tensor:
     """Volumes at places of a grid, between neighbours (mode 0) or the nearest of them (mode 1)."""
     narrow, sizes = x.dtype, x.shape[2:]
-    x, grid = (part.float() if part.dtype in (torch.float16, torch.bfloat16) else part for part in (x, grid))
+    x, grid = widen(x), widen(grid)
     places = [_find_place(grid[..., 2 - d], sizes[d], padding_mode, align_corners) for d in range(3)]
     flat, zero = x.reshape(*x.shape[:2], -1), torch.zeros((), dtype=x.dtype)
 
