@@ -22,6 +22,10 @@ FUNCTIONS = {
     "places": lambda x, y: (torch.cat([x, y]).flip(0), torch.arange(256.0)[x.long()],
                             torch.zeros_like(x).scatter_reduce(1, (y % 6).long(), x, "amax")),
     "constants": lambda x, y: x + Y,
+    "no elements": lambda x, y: (~x[:0], x[:, :0] @ y[:0], x.new_zeros((0, 3)), x[:0].sum(), torch.eye(0, dtype=x.dtype)),
+    "signed bytes": lambda x, y: (x.char().T @ y.char(), x.char().max(), y.char().min(), torch.addmm(
+        x.char()[:, :4], x.char()[:, :4], y.char()[:, :4], alpha=2, beta=3), torch.nn.functional.conv1d(
+            x.char(), y.char().unsqueeze(-1)[:, :4])),
 }
 
 

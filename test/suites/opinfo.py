@@ -162,7 +162,7 @@ def compare(found, eager, wide, factor=1):
 
 def allow(sample, result):
     """Returns the factor of the error that counts as right: more where PyTorch's own result is exact to 1e-6 alone."""
-    is_rough = re.fullmatch(r"special\.(bessel_[jy][01]|airy_ai)", sample.name)
+    is_rough = re.fullmatch(r"special\.(bessel_[jy][01]|airy_ai)|.*polygamma.*", sample.name)
     return 1 if not is_rough else 1e8 if result.dtype == torch.float64 else 8
 
 
@@ -182,6 +182,13 @@ def names_equals(sample, found, eager):
         if torch.equal(one.nan_to_num(), other.nan_to_num()):
             return True
     return False
+
+
+def names_poles(sample, found, eager):
+    """Whether all that differs are poles of polygamma: PyTorch's sine of a multiple of pi isn't 0, so its are finite."""
+    if "polygamma" not in sample.name or found.shape != eager.shape:
+        return False
+    return bool((found.isinf() & (eager.abs() > 1e12) | ((found - eager).abs() <= 1e-5 * eager.abs())).all())
 
 
 def run_eager(samples, trains, wide):
@@ -225,7 +232,8 @@ def check_forward(samples, device):
         problems = []
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             value = next(found)
-            if (problem := compare(value, a, b, allow(sample, a))) and not names_equals(sample, value, a):
+            if (problem := compare(value, a, b, allow(sample, a))) and not (
+                    names_equals(sample, value, a) or names_poles(sample, value, a)):
                 problems.append(f"result {i} {problem}")
         verdicts.append(("wrong", problems[0]) if problems else ("right", "") if one else ("not compared", "no tensor"))
     return verdicts

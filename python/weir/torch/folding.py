@@ -145,21 +145,26 @@ def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, N
 
 def _keep_bytes(program: ExportedProgram, node: Node, value: torch.Tensor) -> Node:
     """Returns a node that makes bytes of a constant of integers: torch-mlir's constants of bytes are signed ones."""
-    if _is_empty(value):
-        refuse("values of torch.uint8 without elements", [node])
-    # torch-mlir would evaluate what is made of one element.
-    held = value if value.numel() > 1 else value.reshape(1).expand(2)
+    # torch-mlir would evaluate what is made of one element, or of none.
+    empty = next((dim for dim, size in enumerate(value.shape) if size == 0), None)
+    if empty is not None:
+        held = torch.zeros([2 if dim == empty else 1 for dim in range(value.dim())], dtype=torch.uint8)
+    else:
+        held = value if value.numel() > 1 else value.reshape(1).expand(2)
     wide = _add_constant(program, f"folded_{node.name}", held.to(torch.int32))
     wide.meta = node.meta | {"val": node.meta["val"].new_empty(held.shape, dtype=torch.int32)}
     made = emit(node, aten._to_copy.default, wide, dtype=torch.uint8)
     if held is value:
         return made
+    if empty is not None:
+        return emit(node, aten.expand.default, emit(node, aten.slice.Tensor, made, empty, 0, 0), list(value.shape))
     return emit(node, aten.view.default, emit(node, aten.slice.Tensor, made, 0, 0, 1), list(value.shape))
 
 
 def _view_bits(value: torch.Tensor) -> torch.Tensor:
     """Returns a row of bytes for each element."""
-    return value.flatten().contiguous().view(torch.uint8).view(value.numel(), value.itemsize)
+    row = value.flatten().clone(memory_format=torch.contiguous_format)  # one element may have any stride, which stays else
+    return row.view(torch.uint8).view(value.numel(), value.itemsize)
 
 
 def _is_uniform(value: torch.Tensor) -> bool:

@@ -119,14 +119,17 @@ def _unpool(x: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int], 
     return made.reshape(*outer, *output_size)
 
 
-def _refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
-    if x.dtype == torch.uint8:
-        raise ExportError("bilinear interpolation of torch.uint8 is rounded after each dimension in PyTorch, which has no "
-                          "form here; interpolate floats, as by x.float(), and round those")
-    return _BILINEAR(x, *settings)
+def _refuse_bytes(operator: torch._ops.OpOverload) -> Callable:
+    """Returns an operator's decomposition for other types than bytes, which PyTorch rounds after each dimension."""
+    decompose, name = get_decomposition_table()[operator], operator.overloadpacket.__name__
 
+    def refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
+        if x.dtype == torch.uint8:
+            raise ExportError(f"{name} of torch.uint8 is rounded after each dimension in PyTorch, which has no form here; "
+                              "interpolate floats, as by x.float(), and round those")
+        return decompose(x, *settings)
 
-_BILINEAR = get_decomposition_table()[aten.upsample_bilinear2d.vec]
+    return refuse_bytes
 def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Sequence[int], stride: Sequence[int],
                         padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, indices: torch.Tensor) -> torch.Tensor:
     """Returns the gradient of a maximum over windows: the sum, at each place, of those of the windows that it won."""
@@ -135,7 +138,8 @@ def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Sequen
 
 
 TABLE = {
-    aten.upsample_bilinear2d.vec: _refuse_bytes,
+    aten.upsample_bilinear2d.vec: _refuse_bytes(aten.upsample_bilinear2d.vec),
+    aten.upsample_bicubic2d.vec: _refuse_bytes(aten.upsample_bicubic2d.vec),
     aten.max_pool2d_with_indices.default: _unless_known(_max_pool, 5),
     aten.max_pool3d_with_indices.default: functools.partial(_max_pool, rank=3),
     aten.max_pool2d_with_indices_backward.default: _scatter_to_largest,

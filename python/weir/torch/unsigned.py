@@ -10,6 +10,8 @@ from torch.fx import Node
 from weir.torch.places import emit, refuse
 
 aten = torch.ops.aten
+# Operators on which torch-mlir ends its process for signed bytes.
+SUMS = {aten.mm.default, aten.bmm.default, aten.convolution.default, aten.max.default, aten.min.default}
 BYTE, WIDE = torch.uint8, torch.int32
 
 
@@ -36,11 +38,12 @@ def widen_bytes(program: ExportedProgram) -> None:
 
 
 def _widen_scalars(program: ExportedProgram) -> None:
-    """Computes, in place, signed bytes and numbers in integers of 32 bits: torch-mlir ends its process on them."""
+    """Computes, in place, signed bytes and numbers, and their sums, in integers of 32 bits: torch-mlir ends its process on
+    them."""
     graph = program.graph
     for node in list(graph.nodes):
         operands = [operand for operand in node.all_input_nodes if _has_signed_bytes(operand)]
-        if node.op == "call_function" and operands and _takes_number(node) and isinstance(node.meta["val"], torch.Tensor):
+        if node.op == "call_function" and operands and (_takes_number(node) or node.target in SUMS) and isinstance(node.meta["val"], torch.Tensor):
             with graph.inserting_before(node):
                 wide = {operand: emit(node, aten._to_copy.default, operand, dtype=WIDE) for operand in operands}
                 arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: wide.get(each, each))
