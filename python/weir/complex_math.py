@@ -1,5 +1,7 @@
 """Functions of complex numbers, written as StableHLO's operations on their real and imaginary parts.
 
+A subclass of `Floats` gives the same formulas other operations: `weir.torch.complex_functions` has PyTorch's.
+
 Sources: Kahan, "Branch Cuts for Complex Elementary Functions", 1987, for the cuts and for functions that keep their
 digits near them; Smith, "Algorithm 116: Complex Division", 1962; C's Annex G for infinities and signs of zeros.
 """
@@ -116,10 +118,14 @@ class Floats:
         size = abs(self)
         return choose(other.is_negative(), -size, size)
 
+    def choose(self, one: "Floats", other: "Floats") -> "Floats":
+        """Returns one value where this condition holds, and the other elsewhere."""
+        return Floats(hlo.make("select", one.value.type, self.value, one.value, other.value))
+
 
 def choose(condition: Floats, one: Floats, other: Floats | float) -> Floats:
     """Returns one value where the condition holds, and the other elsewhere."""
-    return Floats(hlo.make("select", one.value.type, condition.value, one.value, one._lift(other).value))
+    return condition.choose(one, one._lift(other))
 
 
 class Complex(NamedTuple):

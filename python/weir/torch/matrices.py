@@ -96,8 +96,8 @@ def _find_first(is_it: torch.Tensor) -> torch.Tensor:
 
 
 def _factor_cholesky(a: torch.Tensor, upper: bool = False) -> torch.Tensor:
-    made = _cholesky(a.mT if upper else a)
-    return made.mT if upper else made
+    made = _cholesky(a.mH if upper else a)
+    return made.mH if upper else made
 
 
 def _cholesky_ex(
@@ -110,8 +110,9 @@ def _cholesky_ex(
 
 def _cholesky_solve(b: torch.Tensor, factor: torch.Tensor, upper: bool = False) -> torch.Tensor:
     factor, b = _spread(factor, b)
-    inner = _triangular_solve(factor, b, int(upper), int(upper), 0)
-    return _triangular_solve(factor, inner, int(upper), int(not upper), 0)
+    other = factor.conj()
+    inner = _triangular_solve(other if upper else factor, b, int(upper), int(upper), 0)
+    return _triangular_solve(factor if upper else other, inner, int(upper), int(not upper), 0)
 
 
 def _cholesky_inverse(factor: torch.Tensor, upper: bool = False) -> torch.Tensor:
@@ -189,7 +190,7 @@ def _factor_lu(a: torch.Tensor, *, pivot: bool = True) -> tuple[torch.Tensor, to
     return (_make_permutation(order, a.dtype), *_unpack(lu))
 
 
-def _find_order(pivots: torch.Tensor, rows: int) -> torch.Tensor:
+def find_order(pivots: torch.Tensor, rows: int) -> torch.Tensor:
     """Returns the row of A that each row of L U is, from the exchanges: a product of as many permutations.
 
     Each is a row of numbers; neighbours are multiplied until one is left.
@@ -212,20 +213,21 @@ def _lu_unpack(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     none = lu.new_zeros(0)
     lower, upper = _unpack(lu) if unpack_data else (none, none)
-    return _make_permutation(_find_order(pivots, lu.shape[-2]), lu.dtype) if unpack_pivots else none, lower, upper
+    return _make_permutation(find_order(pivots, lu.shape[-2]), lu.dtype) if unpack_pivots else none, lower, upper
 
 
 def _lu_solve(
     lu: torch.Tensor, pivots: torch.Tensor, b: torch.Tensor, *, left: bool = True, adjoint: bool = False
 ) -> torch.Tensor:
     if not left:
-        return _lu_solve(lu, pivots, b.mT, adjoint=not adjoint).mT
+        return _lu_solve(lu, pivots, b.mH, adjoint=not adjoint).mH
     lu, b = _spread(lu, b)
-    order = _find_order(pivots, lu.shape[-1]).expand(lu.shape[:-1])
+    order = find_order(pivots, lu.shape[-1]).expand(lu.shape[:-1])
     if adjoint:  # the row of a row is asked for
         place = torch.arange(lu.shape[-1], device=lu.device)
         is_its = order.unsqueeze(-2) == place.unsqueeze(-1)
         order = torch.where(is_its, place, torch.zeros((), dtype=torch.int64)).sum(-1)
+        lu = lu.conj()
         made = _triangular_solve(lu, _triangular_solve(lu, b, 1, 1, 0), 0, 1, 1)
         return made.gather(-2, order.unsqueeze(-1).expand(b.shape))
     made = b.gather(-2, order.unsqueeze(-1).expand(b.shape))
@@ -247,26 +249,36 @@ def _det(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def _slogdet(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     lu, pivots, _ = _lu(a)
     if not a.shape[-1]:
-        return a.new_ones(a.shape[:-2]), a.new_zeros(a.shape[:-2]), lu, pivots
+        return a.new_ones(a.shape[:-2]), a.real.new_zeros(a.shape[:-2]), lu, pivots
     ends = lu.diagonal(0, -2, -1)
-    sign = ends.sign().prod(-1) * _find_sign(pivots, a.dtype)
+    sign = ends.sgn().prod(-1) * _find_sign(pivots, a.dtype)
     return sign, ends.abs().log().sum(-1), lu, pivots + 1
 
 
 # Q R
 
 
+def _reduce_qr(a: torch.Tensor, is_complete: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    if not a.is_complex():
+        return _qr(a, int(is_complete))
+    packed, factors = _householder(a)
+    rows, columns = a.shape[-2:]
+    size = rows if is_complete else min(rows, columns)
+    padded = torch.cat([packed, packed.new_zeros(*packed.shape[:-1], max(size - columns, 0))], -1)[..., :size]
+    return _householder_product(padded, factors), packed[..., :size, :].triu()
+
+
 def _factor_qr(a: torch.Tensor, mode: str = "reduced") -> tuple[torch.Tensor, torch.Tensor]:
-    q, r = _qr(a, int(mode == "complete"))
+    q, r = _reduce_qr(a, mode == "complete")
     return (a.new_zeros(0), r) if mode == "r" else (q, r)
 
 
 def _get_reflections(packed: torch.Tensor, factors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns V, and M so that the product of the reflections is 1 - V M^-1 diag(factors) V^T. M is upper triangular,
+    """Returns V, and M so that the product of the reflections is 1 - V M^-1 diag(factors) V^H. M is upper triangular,
     with a diagonal of 1."""
     size = factors.shape[-1]
     v = packed[..., :size].tril(-1) + _identity(packed, packed.shape[-2], size)
-    return v, factors.unsqueeze(-1) * (v.mT @ v).triu(1)
+    return v, factors.unsqueeze(-1) * (v.mH @ v).triu(1)
 
 
 def _householder_product(packed: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
@@ -275,20 +287,20 @@ def _householder_product(packed: torch.Tensor, factors: torch.Tensor) -> torch.T
     if not factors.shape[-1]:
         return one.clone()
     v, m = _get_reflections(packed, factors)
-    return one - v @ _triangular_solve(m, factors.unsqueeze(-1) * v[..., :columns, :].mT, 1, 0, 1)
+    return one - v @ _triangular_solve(m, factors.unsqueeze(-1) * v[..., :columns, :].mH, 1, 0, 1)
 
 
 def _ormqr(
     packed: torch.Tensor, factors: torch.Tensor, other: torch.Tensor, left: bool = True, transpose: bool = False
 ) -> torch.Tensor:
     if not left:
-        return _ormqr(packed, factors, other.mT, True, not transpose).mT
+        return _ormqr(packed, factors, other.mH, True, not transpose).mH
     if not factors.shape[-1]:
         return other.clone()
     v, m = _get_reflections(packed, factors)
     if transpose:
-        return other - v @ (factors.unsqueeze(-1) * _triangular_solve(m, v.mT @ other, 1, 1, 1))
-    return other - v @ _triangular_solve(m, factors.unsqueeze(-1) * (v.mT @ other), 1, 0, 1)
+        return other - v @ (factors.conj().unsqueeze(-1) * _triangular_solve(m.conj(), v.mH @ other, 1, 1, 1))
+    return other - v @ _triangular_solve(m, factors.unsqueeze(-1) * (v.mH @ other), 1, 0, 1)
 
 
 # Least squares
@@ -304,14 +316,14 @@ def _lstsq(
     rows, columns = a.shape[-2:]
     a, right = _spread(a, b.unsqueeze(-1) if _is_vector(a, b) else b)
     if rows >= columns:
-        q, r = _qr(a, 0)
-        made = _triangular_solve(r, q.mT @ right, 1, 0, 0)
+        q, r = _reduce_qr(a)
+        made = _triangular_solve(r, q.mH @ right, 1, 0, 0)
     else:
-        q, r = _qr(a.mT, 0)
-        made = q @ _triangular_solve(r, right, 1, 1, 0)
+        q, r = _reduce_qr(a.mH)
+        made = q @ _triangular_solve(r.conj(), right, 1, 1, 0)
     rank = torch.full([0] if driver == "gels" else a.shape[:-2], min(rows, columns), dtype=torch.int64)
     has_residuals = driver == "gels" and rows > columns  # as LAPACK's
-    residuals = ((a @ made - right) ** 2).sum(-2) if has_residuals else a.new_zeros(0)
+    residuals = ((a @ made - right).abs() ** 2).sum(-2) if has_residuals else a.real.new_zeros(0)
     return made.squeeze(-1) if _is_vector(a, b) else made, residuals, rank, a.new_zeros(0)
 
 
@@ -344,19 +356,30 @@ def _pinv(
     hermitian: bool = False
 ) -> torch.Tensor:
     if not a.numel():
-        return a.mT.clone()
+        return a.mH.clone()
     start = stop_gradient(a)
     made = stop_gradient(_compute_pinv(start, atol, rtol, hermitian))
     # The added value is 0, and its gradient is that of a pseudoinverse, whatever the rank (Golub and Pereyra, 1973).
     change = a - start
-    turned, wide = change.mT, start @ made
-    return (made - made @ change @ made + made @ made.mT @ (turned - turned @ wide)
-            + (turned - made @ start @ turned) @ made.mT @ made)
+    turned, wide = change.mH, start @ made
+    return (made - made @ change @ made + made @ made.mH @ (turned - turned @ wide)
+            + (turned - made @ start @ turned) @ made.mH @ made)
 
 
 def _compute_pinv(
-    a: torch.Tensor, atol: torch.Tensor | float | None, rtol: torch.Tensor | float | None, hermitian: bool
+    a: torch.Tensor, atol: torch.Tensor | float | None, rtol: torch.Tensor | float | None, hermitian: bool,
+    size: int | None = None
 ) -> torch.Tensor:
+    """`size` is the larger one of the matrix, of which the default tolerance is a multiple."""
+    size = size or max(a.shape[-2:])
+    if a.is_complex():  # the real matrix [[Re, -Im], [Im, Re]] of the result is the pseudoinverse of that of `a`
+        rows, columns = a.shape[-2:]
+        if hermitian:
+            lower = a.tril(-1)
+            a = lower + lower.mH + torch.diag_embed(a.diagonal(0, -2, -1).real).to(a.dtype)
+        wide = torch.cat([torch.cat([a.real, -a.imag], -1), torch.cat([a.imag, a.real], -1)], -2)
+        made = _compute_pinv(wide, atol, rtol, hermitian, size)[..., :rows]
+        return torch.complex(made[..., :columns, :], made[..., columns:, :])
     if hermitian:
         values, right = _eigh(a, 0)
         left, sizes = right, values.abs()
@@ -367,7 +390,7 @@ def _compute_pinv(
     def widen(limit: torch.Tensor | float) -> torch.Tensor | float:
         return limit.unsqueeze(-1).to(a.dtype) if isinstance(limit, torch.Tensor) else limit
 
-    default = torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    default = torch.finfo(a.dtype).eps * size
     relative = (default if atol is None else 0.0) if rtol is None else widen(rtol)
     if rtol is None and isinstance(atol, torch.Tensor):
         relative = torch.where(widen(atol) > 0, torch.zeros((), dtype=a.dtype), torch.full((), default, dtype=a.dtype))

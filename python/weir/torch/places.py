@@ -20,13 +20,23 @@ def list_calls(program: torch.export.ExportedProgram) -> list[Node]:
     return [node for node in program.graph.nodes if node.op == "call_function"]
 
 
-def refuse(what: str, nodes: list[Node]) -> None:
+def name_call(node: Node) -> str:
+    """Returns the name of the user's call that made the node, such as torch.linalg.qr, or else the operator's."""
+    name = node.meta.get("torch_fn", ("", ""))[1].rpartition(".")[2].strip("_")
+    if not name:
+        return str(node.target)
+    family = next((each for each in ("linalg", "fft", "special") if name.startswith(f"{each}_")), None)
+    return f"torch.{family}.{name.removeprefix(family)[1:]}" if family else f"torch.{name}"
+
+
+def refuse(what: str, nodes: list[Node], name: Callable[[Node], str] = lambda node: str(node.target)) -> None:
+    """Raises ExportError, with each operator by its name and with its lines."""
     places: dict[str, list[str]] = {}
     for node in nodes:
         while node.target is operator.getitem:  # a part of what an operator gives
             node = node.args[0]
         line = find_line(node)
-        if line not in (known := places.setdefault(str(node.target), [])):
+        if line not in (known := places.setdefault(name(node), [])):
             known.append(line)
     lines = [f"  {target}, {line}" for target, known in places.items() for line in known]
     raise ExportError("\n".join([f"the module has {what}:", *lines]))

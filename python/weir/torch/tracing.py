@@ -13,7 +13,7 @@ from weir.apart import EndedError, call_apart
 from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, keep_lines, map_bound
 from weir.torch.collectives import Collectives, Flat, find_axis, find_sharding, refuse_own_collectives
-from weir.torch.complexes import get_composites, refuse_complex, split_complex
+from weir.torch.complexes import keep_complex, refuse_complex, split_complex
 from weir.torch.composites import Composing
 from weir.torch.decompositions import get_table
 from weir.torch.failures import explain, explain_decomposition, quiet
@@ -194,8 +194,8 @@ class Tracing:
 def prepare(program: torch.export.ExportedProgram, replicas: int = 1, gradients: bool = True) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated, complex numbers as
     pairs."""
-    table = (get_table(gradients) | get_composites() | {marked: lambda x, what: x.clone()} | Random().get_table() |
-             Collectives(find_axis(replicas)).get_table())
+    table = keep_complex(get_table(gradients) | {marked: lambda x, what: x.clone()} | Random().get_table() |
+                         Collectives(find_axis(replicas)).get_table())
     try:
         with warnings.catch_warnings(), unchecked():
             warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
