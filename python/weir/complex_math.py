@@ -238,9 +238,9 @@ def root(z: Complex) -> Complex:
     t = _root(x.flip(left) * 0.5 + p * (_root(r * r + 1) * 0.5))
     u = choose(t.equals(0), y, y * 0.5 / t)
     back = choose(is_small, t.fill(2.0 ** -half), choose(is_large, t.fill(2), 1))
-    tall = z.imag.is_infinite()
-    real = choose(tall, t.fill(math.inf), choose(left, abs(u), t) * back)
-    return Complex(real, choose(tall, y, choose(left, t.with_sign(y), u) * back))
+    tall, below = z.imag.is_infinite(), y.is_negative()
+    real = choose(tall, t.fill(math.inf), choose(left, u.flip(below), t) * back)
+    return Complex(real, choose(tall, y, choose(left, t.flip(below), u) * back))
 
 
 def inverse_root(z: Complex) -> Complex:
@@ -385,6 +385,8 @@ def logistic(z: Complex) -> Complex:
 def power(z: Complex, exponent: Complex) -> Complex:
     """Returns exp(w log z). The power of 0 is 1 for w = 0, 0 for a positive real part, and else NaN, as in NumPy."""
     c, d = exponent
+    is_zero = z.real.equals(0) & z.imag.equals(0)
+    z = Complex(choose(is_zero, z.real.fill(1), z.real), choose(is_zero, z.imag.fill(0), z.imag))
     size, turn, logarithm = absolute(z), _angle(z.imag, z.real), log(z).real
     angle = d * logarithm + c * turn
     one, other = size.call("power", c), (-(d * turn)).call("exponential")
@@ -392,11 +394,11 @@ def power(z: Complex, exponent: Complex) -> Complex:
     e = one * other
     plain = Complex(e * angle.call("cosine"), e * angle.call("sine"))
     plain = choose_both(is_plain, plain, _exponential(c * logarithm - d * turn, angle))
-    is_zero = size.equals(0)
     none = c.equals(0) & d.equals(0)
     edge = choose(none, c.fill(1), choose(c > 0.0, c.fill(0), math.nan))
     edge_imag = choose(none | (c > 0.0), c.fill(0), math.nan)
-    return choose_both(is_zero | none, Complex(edge, edge_imag), plain)
+    # The power with an exponent of 0 has a slope by the exponent if the logarithm is a number.
+    return choose_both(is_zero | (none & ~logarithm.is_finite()), Complex(edge, edge_imag), plain)
 
 
 def cube_root(z: Complex) -> Complex:
@@ -479,9 +481,11 @@ def area_tangent(z: Complex) -> Complex:
     is_negative = x.is_negative()
     size = a.flip(is_negative)
     near = size * 4 / ((-size + 1) * (-size + 1) + b * b)
-    pole = (abs(b) * 0.5).call("log") * -0.5  # whose square may be 0
-    real = choose(size.equals(1) & (abs(b) < float(x.limits.eps)), pole, near.call("log_plus_one") * 0.25)
-    far = choose(x.is_infinite() | y.is_infinite(), x.fill(0).flip(is_negative), invert(z).real)
+    is_pole = size.equals(1) & (abs(b) < float(x.limits.eps))  # whose square may be 0
+    pole = (choose(is_pole, abs(b), 1) * 0.5).call("log") * -0.5
+    real = choose(is_pole, pole, near.call("log_plus_one") * 0.25)
+    tail = invert(Complex(choose(is_large, x, 1), choose(is_large, y, 0))).real
+    far = choose(x.is_infinite() | y.is_infinite(), x.fill(0).flip(is_negative), tail)
     real = choose(is_large, far, real.flip(is_negative))
     imag = _angle(b * 2, (-size + 1) * (size + 1) - b * b) * 0.5
     return Complex(real, choose(is_large, x.fill(math.pi / 2).with_sign(y), imag))

@@ -185,6 +185,31 @@ def test_gradients_of_elementary_functions():
             torch.tensor([0.3, -0.7, 1.5, -2.0, 0.1]), torch.tensor([0.5, -0.2, 0.7, 1.1, -0.9]))
 
 
+def test_gradients_on_cuts_and_at_zero():
+    """They are those of the side that a zero's sign names, as the values are, where PyTorch's own may be the other side's.
+    At 0, those of the functions that have one."""
+    sides = [(x, zero) for x in (-2.0, -0.5, 0.5, 2.0) for zero in (0.0, -0.0)]
+    cuts = torch.tensor(sides + [side[::-1] for side in sides])
+    zeros = torch.tensor([(x, y) for x in (0.0, -0.0) for y in (0.0, -0.0)])
+
+    def compute(cuts, zeros):
+        cuts, zeros = map(torch.view_as_complex, (cuts, zeros))
+        made = [getattr(torch, name)(cuts) for name in ELEMENTARY] + [cuts**1.7, cuts**cuts, cuts.log() / cuts]
+        smooth = ("asin", "asinh", "atan", "atanh", "cos", "exp", "sigmoid", "sin", "tan", "tanh")
+        made += [getattr(torch, name)(zeros) for name in smooth] + [2**zeros, zeros**2]
+        return torch.cat([real(each) for each in made])
+
+    def differentiate(function, *values):
+        values = [value.clone().requires_grad_() for value in values]
+        made = function(*values)
+        return torch.autograd.grad((made * normal(*made.shape)).sum(), values)
+
+    found = differentiate(weir.torch.Module(compute, example=(cuts, zeros), device="cpu"), cuts, zeros)
+    beside = (torch.where(each == 0, torch.copysign(torch.tensor(1e-12), each), each.double()) for each in (cuts, zeros))
+    for one, other in zip(found, differentiate(compute, *beside), strict=True):
+        torch.testing.assert_close(one, other.float(), rtol=2e-5, atol=1e-5)
+
+
 REDUCTIONS = {
     "norms": lambda z, w: (torch.linalg.vector_norm(z, 3, 1), torch.linalg.norm(z, dim=(0, 2)), z.norm(), (z - w).norm(2, 0)),
     "moments": lambda z, w: (z.var(0), z.std(), *torch.var_mean(w, (0, 2), correction=0), *torch.std_mean(w), z.mean()),

@@ -324,7 +324,7 @@ def _lstsq(
     rank = torch.full([0] if driver == "gels" else a.shape[:-2], min(rows, columns), dtype=torch.int64)
     has_residuals = driver == "gels" and rows > columns  # as LAPACK's
     residuals = ((a @ made - right).abs() ** 2).sum(-2) if has_residuals else a.real.new_zeros(0)
-    return made.squeeze(-1) if _is_vector(a, b) else made, residuals, rank, a.new_zeros(0)
+    return made.squeeze(-1) if _is_vector(a, b) else made, residuals, rank, a.real.new_zeros(0)
 
 
 def _fake_lstsq(mode: Any, function: Any, *arguments: Any, **named: Any) -> tuple[torch.Tensor, ...]:
