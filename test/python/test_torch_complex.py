@@ -270,6 +270,23 @@ MATRICES = {
 }
 
 
+def apply_to_eigenvalues(a):
+    values, vectors = linalg.eigh(a + a.mH)
+    return vectors * torch.tanh(values).unsqueeze(-2) @ vectors.mH
+
+
+def apply_to_singular_values(a):
+    u, values, vh = linalg.svd(a, full_matrices=False)
+    return u * torch.tanh(values).unsqueeze(-2) @ vh
+
+
+MATRICES["eigenvectors"] = (lambda a: (apply_to_eigenvalues(a), linalg.eigh(a)[1].abs(), linalg.eigh(a, "U")[0],
+                                       apply_to_eigenvalues(torch.eye(4, dtype=a.dtype) + a * 0)), A)
+MATRICES["singular vectors"] = (lambda a: (apply_to_singular_values(a), apply_to_singular_values(a.mH),
+                                           linalg.svd(a, full_matrices=False)[2].abs(),
+                                           apply_to_singular_values(a[..., :1] @ a.mH[:, :1])), TALL)
+
+
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name):
     function, *values = MATRICES[name]
@@ -277,10 +294,33 @@ def test_matrices(name):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=3e-5)
 
 
+def test_gradients_of_matrices():
+    """Those of a Hermitian matrix that is real, too, whose eigenvectors get imaginary parts by a change."""
+    def compute(a, b, h):
+        a, b, h = map(torch.view_as_complex, (a, b, h))
+        made = [linalg.solve(a, b), linalg.det(a), linalg.cholesky(a @ a.mH + torch.eye(4)), sum(linalg.qr(a)), linalg.pinv(b),
+                linalg.pinv(a, hermitian=True), linalg.lstsq(a[..., :2], b)[0], torch.matrix_exp(a), linalg.eigvalsh(a),
+                linalg.solve_triangular(a, b, upper=True, unitriangular=True), linalg.svdvals(b), apply_to_eigenvalues(a),
+                linalg.eigh(a, "U")[1].abs(), apply_to_singular_values(b), apply_to_singular_values(b.mT),
+                linalg.svd(a)[2].abs(), apply_to_eigenvalues(h)]
+        made.sort(key=lambda each: not each.is_complex())  # PyTorch's gradient of view_as_real takes no odd offset
+        return torch.cat([real(each).flatten() if each.is_complex() else each.flatten() for each in made])
+
+    def differentiate(function, dtype):
+        values = [value.to(dtype).requires_grad_() for value in given]
+        made = function(*values)
+        return torch.autograd.grad((made * normal(*made.shape).to(dtype)).sum(), values)
+
+    given = [real(A[0]), real(B[0]), real(torch.tensor([[0, 1], [1, 0j]]))]
+    found = differentiate(weir.torch.Module(compute, example=tuple(given), device="cpu"), torch.float32)
+    for one, other in zip(found, differentiate(compute, torch.float64), strict=True):
+        torch.testing.assert_close(one, other.float(), rtol=1e-4, atol=1e-5 * other.abs().max().item())
+
+
 @pytest.mark.parametrize("function, name", [
     (lambda z: linalg.eigvals(z).real, "torch.linalg.eigvals"),
     (lambda z: linalg.ldl_factor(z)[0].real, "torch.linalg.ldl_factor"),
-    (lambda z: linalg.svd(z.sin())[0].real, "torch.linalg.svd"),
+    (lambda z: linalg.svd(z[..., :3].sin())[0].real, "torch.linalg.svd"),
     (lambda z: fft.fft(z.repeat(1, 1, 1031)[..., :1031]).real, "torch.fft.fft"),
     (lambda z: linalg.qr(z.repeat(1, 9, 12))[0].real, "torch.linalg.qr"),
 ])

@@ -249,8 +249,9 @@ _LIMITS = {
     torch.ops.weir.cholesky.default: f" of more than {complex_matrices.LONGEST} columns",
     torch.ops.weir.householder.default: f" of more than {complex_matrices.LONGEST} rows and columns",
     torch.ops.weir.lu.default: f" of more than {complex_matrices.LONGEST} rows and columns",
-    torch.ops.weir.eigh.default: " with vectors (torch.linalg.eigvalsh has a form)",
-    torch.ops.weir.svd.default: " with vectors (torch.linalg.svdvals has a form)",
+    torch.ops.weir.eigh.default: f" of more than {complex_matrices.LONGEST} columns with vectors (eigvalsh has a form)",
+    torch.ops.weir.svd.default: (f" with full_matrices=True, or of more than {complex_matrices.LONGEST} rows and columns with "
+                                 "vectors (svdvals has a form)"),
     **{op: f" of a length with a prime factor above {LARGEST}"
        for op in (aten._fft_c2c.default, aten._fft_r2c.default, aten._fft_c2r.default)},
 }
