@@ -230,6 +230,16 @@ def test_reductions(name):
         REDUCTIONS[name](torch.complex(x, y), torch.complex(y, x + 2)))), x, y)
 
 
+def test_mixed_types():
+    """A real operand that an option converts has an imaginary part of 0. PyTorch has no gradient of that."""
+    def compute(z):
+        return (z.real.sum(dtype=torch.complex64), z.real.cumsum(0, dtype=torch.complex64), z.float_power(2), z.float_power(0.5),
+                torch.arange(1, 9) ** 1j, z ** torch.arange(1, 9), torch.arange(1, 9) ** z)
+
+    for found, expected in zip(run(compute, Z), parts(compute(Z)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_comparisons():
     nan, inf = float("nan"), float("inf")
     z = torch.tensor([0, 1, 1j, complex(nan, 1), complex(1, inf), 1 + 2j, -0.0, 1 + 1e-7j])

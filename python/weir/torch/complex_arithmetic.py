@@ -70,8 +70,10 @@ def multiply_matrices(a: Pair | torch.Tensor, b: Pair | torch.Tensor) -> Pair:
 
 
 def _measure(z: Pair) -> tuple[torch.Tensor, Pair, torch.Tensor]:
-    """Returns the larger part, or 1 where both are 0; both in units of it; and the sum of their squares. An infinite part
-    is one unit, and a finite one beside it none."""
+    """Returns the larger part, or 1 where both are 0; both in units of it; and the sum of their squares.
+
+    An infinite part is one unit, and a finite one beside it none.
+    """
     larger = stop_gradient(torch.maximum(z.real.abs(), z.imag.abs()))
     is_infinite, zero = larger == math.inf, torch.zeros_like(larger)
     unit = torch.where(larger == 0, torch.ones_like(larger), larger)
@@ -188,8 +190,11 @@ def running(combine: Callable[[Pair, Pair], Pair]) -> Callable[..., Pair]:
     return rule
 
 
-def _var(z: Pair, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> torch.Tensor:
-    real, imag = (torch.var(part, dim, correction=1 if correction is None else correction, keepdim=keepdim) for part in z)
+def _var(
+    z: Pair, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> torch.Tensor:
+    correction = 1 if correction is None else correction
+    real, imag = (torch.var(part, dim, correction=correction, keepdim=keepdim) for part in z)
     return real + imag
 
 

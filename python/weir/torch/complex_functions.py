@@ -1,5 +1,6 @@
 """Elementary functions of complex tensors, by the formulas of `weir.complex_math`."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -67,7 +68,10 @@ class Reals(Floats):
 
 def apply(function: Callable[..., Complex], *operands: Pair | torch.Tensor) -> Pair:
     """Returns a function of `weir.complex_math`; constants among its results get the operands' shape."""
-    given = [Complex(*map(Reals, widen(operand))) for operand in operands]
+    pairs = [widen(operand) for operand in operands]
+    dtype = functools.reduce(torch.promote_types, (part.dtype for each in pairs for part in each))
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    given = [Complex(*(Reals(part.to(dtype)) for part in each)) for each in pairs]
     shape = torch.broadcast_shapes(*(part.value.shape for each in given for part in each))
     return Pair(*(part.value.expand(shape) for part in function(*given)))
 
@@ -81,11 +85,13 @@ def _function(function: Callable[..., Complex], factor: float = 1, of: float = 1
 
 
 def _make(like: torch.Tensor, number: complex | float) -> Pair:
-    return Pair(*(torch.scalar_tensor(part, dtype=like.dtype) for part in (number.real, number.imag)))
+    dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
+    return Pair(*(torch.scalar_tensor(part, dtype=dtype) for part in (number.real, number.imag)))
 
 
 def raise_to(z: Pair, exponent: complex | float) -> Pair:
     """Returns a power. Small integers are exponents of products, which need no cut."""
+    exponent = exponent if exponent.imag else exponent.real
     if exponent == 0:
         return Pair(torch.ones_like(z.real), torch.zeros_like(z.real))
     if exponent in (-4, -3, -2, -1):
@@ -116,7 +122,8 @@ def add_logs(a: Pair, b: Pair) -> Pair:
     """Returns log(exp(a) + exp(b)), by the operand with the larger real part."""
     a, b = widen(a), widen(b)
     is_first = a.real >= b.real
-    large, small = (Pair(*(torch.where(is_first, one, other) for one, other in zip(*both))) for both in ((a, b), (b, a)))
+    large, small = (Pair(*(torch.where(is_first, one, other) for one, other in zip(*both)))
+                    for both in ((a, b), (b, a)))
     is_same = (large.real.abs() == math.inf) & (large.real == small.real)  # whose difference is NaN
     zero = torch.zeros((), dtype=large.real.dtype)
     distance = Pair(torch.where(is_same, zero, small.real - large.real), small.imag - large.imag)

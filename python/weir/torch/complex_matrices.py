@@ -52,8 +52,8 @@ def _read_triangle(a: Pair, upper: bool = False) -> Pair:
 def _find_eigenvalues(a: Pair, upper: int) -> tuple[torch.Tensor, Pair | None]:
     """Returns values and vectors: of a tridiagonal matrix that is real, in the basis that made it one.
 
-    The gradient is that of the first-order change by a matrix of zeros, as if they were computed without steps; vectors of
-    equal values get none by each other.
+    The gradient is that of the first-order change by a matrix of zeros, as if they were computed without steps; vectors
+    of equal values get none by each other.
     """
     whole = _read_triangle(a, bool(upper))
     size = whole.real.shape[-1]
@@ -89,7 +89,7 @@ def _turn_rows(a: Pair, factor: Pair, v: Pair) -> Pair:
 
 
 def _make_reflection(column: Pair, zeros: int) -> tuple[Pair, Pair]:
-    """Returns t, and v after some zeros, of the reflection 1 - t v v^H whose adjoint makes a column real and 0 below its
+    """Returns t, and v after some zeros, of the reflection 1 - t v v^H whose adjoint makes a column real, and 0 below its
     first element, as LAPACK's larfg."""
     first, rest = _map(lambda part: part[..., :1], column), _map(lambda part: part[..., 1:], column)
     size = _measure(column)

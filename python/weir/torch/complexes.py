@@ -67,7 +67,7 @@ def _keep(decompose: Callable) -> Callable:
     @functools.wraps(decompose)
     def keep(*operands: object, **options: object) -> object:
         leaves = torch.utils._pytree.tree_leaves((operands, options))
-        is_kept = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in leaves)
+        is_kept = any(leaf.is_complex() if isinstance(leaf, torch.Tensor) else isinstance(leaf, complex) for leaf in leaves)
         return NotImplemented if is_kept else decompose(*operands, **options)
 
     return keep
@@ -83,7 +83,7 @@ def _replace(node: Node, pairs: dict[Node, Pair]) -> bool:
     """Finds the parts of complex results, and replaces real ones; returns whether the rule takes these operands."""
     for operand in node.all_input_nodes:
         if _is_complex(operand) and operand not in pairs:  # a constant, or an operator without a rule
-            pairs[operand] = Pair(*(_inline(node, target, operand) for target in (aten.real.default, aten.imag.default)))
+            pairs[operand] = Pair(*(_inline(node, part, operand) for part in (aten.real.default, aten.imag.default)))
     operands = torch.fx.node.map_arg((node.args, node.kwargs), lambda operand: pairs.get(operand, operand))
     try:
         made = _inline(node, _RULES[node.target], *operands[0], **operands[1])
@@ -250,8 +250,8 @@ _LIMITS = {
     torch.ops.weir.householder.default: f" of more than {complex_matrices.LONGEST} rows and columns",
     torch.ops.weir.lu.default: f" of more than {complex_matrices.LONGEST} rows and columns",
     torch.ops.weir.eigh.default: f" of more than {complex_matrices.LONGEST} columns with vectors (eigvalsh has a form)",
-    torch.ops.weir.svd.default: (f" with full_matrices=True, or of more than {complex_matrices.LONGEST} rows and columns with "
-                                 "vectors (svdvals has a form)"),
+    torch.ops.weir.svd.default: (f" with full_matrices=True, or of more than {complex_matrices.LONGEST} rows and columns "
+                                 "with vectors (svdvals has a form)"),
     **{op: f" of a length with a prime factor above {LARGEST}"
        for op in (aten._fft_c2c.default, aten._fft_r2c.default, aten._fft_c2r.default)},
 }
@@ -292,16 +292,17 @@ _LINEAR = {
 
 
 def _split_parts(target: torch._ops.OpOverload) -> Callable:
-    def rule(*operands: object, **options: object) -> object:
-        real, imag = (target(*take_part(operands, part), **take_part(options, part)) for part in range(2))
+    def rule(x: Pair | torch.Tensor, *operands: object, **options: object) -> object:
+        x = widen(x)  # a real one that is converted, as by dtype=torch.complex64
+        real, imag = (target(x[part], *take_part(operands, part), **take_part(options, part)) for part in range(2))
         return Pair(real, imag) if isinstance(real, torch.Tensor) else [Pair(*parts) for parts in zip(real, imag)]
 
     return rule
 
 
-_RULES: dict[torch._ops.OpOverload, Callable] = complex_arithmetic.RULES | complex_functions.RULES | complex_matrices.RULES | {
-    op: _split_parts(op) for op in _LINEAR
-} | {
+_RULES: dict[torch._ops.OpOverload, Callable] = {
+    **complex_arithmetic.RULES, **complex_functions.RULES, **complex_matrices.RULES,
+    **{op: _split_parts(op) for op in _LINEAR},
     aten.complex.default: lambda real, imag: Pair(*torch.broadcast_tensors(real, imag)),
     aten.view.default: _reshape,
     aten._unsafe_view.default: _reshape,
