@@ -306,5 +306,5 @@ class Functions:
         pole = self._choose(is_even, float("inf"), float("nan"), total)
         between = self._choose(is_whole, total, float("nan"), total)
         total = self._ops.where(q <= 0, self._ops.where(self._ops.round(q) == q, pole, between), total)
-        total = self._choose(given == 1, float("inf"), total, total)
-        return self._ops.where((given != given) | (q != q), given + q, total)
+        total = self._ops.where((given != given) | (q != q), given + q, total)
+        return self._choose(given == 1, float("inf"), total, total)

@@ -456,3 +456,33 @@ def test_sums_of_16_bits_on_the_way():
                     limits["atol"] = 16 * torch.finfo(dtype).eps
                 torch.testing.assert_close(torch.as_tensor(made[name]).double(), expected, **limits,
                                            msg=lambda text: f"{name} of {dtype}, {scale}: {text}")
+
+
+def test_infinities_and_nans_stay_where_they_are():
+    """Neighbours that are interpolated, windows of NaNs, places of a grid, distances that count, alignments."""
+    x = torch.arange(64.0).reshape(1, 1, 8, 8)
+    x[0, 0, 0, 2], x[0, 0, 5, 5], x[0, 0, 3, :3] = math.inf, -math.inf, math.nan
+    x[0, 0, 6:, :4] = -math.inf
+    grid = torch.tensor([[-0.9, 0.3], [math.nan, 0.1], [math.inf, 0.0], [-0.2, -2.0], [1.5, math.nan]]).reshape(1, 1, 5, 2)
+    rows, other = torch.tensor([[1.0, math.nan], [2.0, 0.0]]), torch.tensor([[1.0, 0.0], [2.0, 0.0]])
+    close = torch.tensor([math.nan, math.inf, -math.inf, 1.0, math.inf]), torch.tensor([math.nan, math.inf, math.inf, 1.0, 1.0])
+    scores = torch.log_softmax(torch.arange(24.0).reshape(4, 1, 6) % 5, 2)
+    scores[1, 0, 2] = math.nan
+    targets = torch.tensor([[2, 3]]), torch.tensor([4]), torch.tensor([2])
+    functions = {
+        "linear": lambda x: functional.interpolate(x[0], scale_factor=2, mode="linear"),
+        "bilinear": lambda x: functional.interpolate(x, scale_factor=2.5, mode="bilinear"),
+        "bilinear corners": lambda x: functional.interpolate(x, (5, 13), mode="bilinear", align_corners=True),
+        "trilinear": lambda x: functional.interpolate(torch.stack([x, x], 2).expand(1, 5, 2, 8, 8), (3, 5, 12), mode="trilinear"),
+        "max": lambda x: functional.max_pool2d(x, 2), "max and place": lambda x: functional.max_pool2d(x, 2, return_indices=True)[1],
+        "place in padding": lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
+        "place in rows": lambda x: functional.max_pool1d(x[0], 2, return_indices=True)[1],
+        "grid": lambda x: functional.grid_sample(x, grid, align_corners=False),
+        "nearest in grid": lambda x: functional.grid_sample(x, grid, mode="nearest", align_corners=True),
+        "distance 0": lambda x: torch.cdist(rows + 0 * x[0, 0, 7, 7], other, p=0),
+        "close": lambda x: torch.isclose(close[0] + 0 * x[0, 0, 7, 7], close[1]),
+        "close NaN": lambda x: torch.isclose(close[0] + 0 * x[0, 0, 7, 7], close[1], equal_nan=True),
+        "alignment": lambda x: functional.ctc_loss(scores + 0 * x[0, 0, 7, 7], *targets, zero_infinity=True),
+        "zeta": lambda x: torch.special.zeta(torch.tensor([1.0, math.nan]) + 0 * x[0, 0, 7, 7], torch.tensor([math.nan, 0.0])),
+    }
+    check_values(functions, x, atol=1e-5)

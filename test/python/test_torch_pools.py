@@ -57,7 +57,7 @@ def test_unpooled_values():
 
 
 def test_interpolation_of_bytes_is_refused():
-    with pytest.raises(weir.torch.ExportError, match="interpolation of torch.uint8 .*: aten.upsample_bilinear2d"):
+    with pytest.raises(weir.torch.ExportError, match="upsample_bilinear2d of torch.uint8 .*: aten.upsample_bilinear2d"):
         weir.torch.export(lambda x: functional.interpolate(x, scale_factor=1.7, mode="bilinear"),
                           (torch.zeros(1, 2, 3, 3, dtype=torch.uint8),))
     check_values({"floats": lambda x: functional.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True)},

@@ -12,7 +12,7 @@ def _add_logs(terms: Sequence[torch.Tensor]) -> torch.Tensor:
     largest = stop_gradient(torch.stack(list(terms)).amax(0))
     base = torch.where(largest > float("-inf"), largest, torch.zeros((), dtype=largest.dtype))
     total = sum(torch.exp(term - base) for term in terms)
-    is_some = total > 0
+    is_some = ~(total <= 0)  # of NaNs, too
     logs = torch.log(torch.where(is_some, total, torch.ones((), dtype=total.dtype))) + base
     return torch.where(is_some, logs, torch.full((), float("-inf"), dtype=total.dtype))
 

@@ -188,11 +188,13 @@ def _pick_number(is_first: Callable) -> Callable:
 
 
 def _is_close(x: torch.Tensor, y: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> torch.Tensor:
-    """Whether integers are close, whose distance PyTorch takes in floats."""
-    if x.is_floating_point() or x.is_complex():
+    """PyTorch takes the distance of integers in floats."""
+    if x.is_complex():
         return NotImplemented
-    near, far = (each.to(torch.get_default_dtype()) for each in (x, y))
-    return (x == y) | ((near - far).abs() <= atol + (rtol * far).abs())
+    near, far = (each if each.is_floating_point() else each.to(torch.get_default_dtype()) for each in (x, y))
+    distance = (near - far).abs()
+    made = (x == y) | ((distance < math.inf) & (distance <= atol + (rtol * far).abs()))
+    return made | ((x != x) & (y != y)) if equal_nan else made
 
 
 def _pow_integers(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:

@@ -270,7 +270,7 @@ def _zeta(x: torch.Tensor | float, q: torch.Tensor | float) -> torch.Tensor:
     lattice = lattice + sign * (FUNCTIONS.zeta(power, 1 - turn) - FUNCTIONS.zeta(power, 1 - below))
     lattice = torch.where(is_whole, lattice, _number(float("nan")))
     lattice = torch.where(is_pole, _number(float("inf")), lattice)
-    value = torch.where(is_below & (x > 1), lattice, FUNCTIONS.zeta(x, torch.where(is_below, _number(1), q)))
+    value = torch.where(is_below & ~(x <= 1), lattice, FUNCTIONS.zeta(x, torch.where(is_below, _number(1), q)))
     return value.to(dtype)
 
 

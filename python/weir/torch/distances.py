@@ -20,7 +20,8 @@ def _measure(difference: torch.Tensor, p: float) -> torch.Tensor:
     """Returns the p-norm of the last dimension."""
     zero = torch.zeros((), dtype=difference.dtype)
     if p == 0:
-        return (difference != 0).to(difference.dtype).sum(-1)
+        count = (difference != 0).to(difference.dtype)
+        return torch.where(difference != difference, stop_gradient(difference), count).sum(-1)
     if p == 2:
         return _guard((difference * difference).sum(-1), 0.5)
     size = difference.abs()

@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from weir.graphs import ExportError
 from weir.torch.operators import stop_gradient, widen
 from weir.torch.scattering import scatter_add
 
@@ -86,11 +84,31 @@ def _avg_pool(x: torch.Tensor, kernel: Sequence[int], stride: Sequence[int] = ()
     return made.to(x.dtype)
 
 
-def _unless_known(pool: Callable, count: int) -> Callable:
-    """A pooling of two dimensions, of which torch-mlir has that of batches of floats, by the first `count` settings."""
-    return lambda x, *settings: (
-        NotImplemented if x.is_floating_point() and x.dim() == 4 and all(each is None for each in settings[count:])
-        else pool(x, *settings, rank=2))
+def _is_known(x: torch.Tensor) -> bool:
+    """Whether torch-mlir pools the two last dimensions."""
+    return x.is_floating_point() and x.dim() == 4
+
+
+def _avg_pool2d(x: torch.Tensor, *settings: object) -> torch.Tensor:
+    return _avg_pool(x, *settings, rank=2) if not _is_known(x) or settings[5:] not in ((), (None,)) else NotImplemented
+
+
+class _MaxPool2d:
+    """torch-mlir has the maxima of batches of floats, and other places than PyTorch for windows of NaNs or infinities."""
+
+    def __init__(self) -> None:
+        self._takes_values = False
+
+    def take_values(self, x: torch.Tensor, *settings: object) -> torch.Tensor:
+        """Returns the maxima alone, by the other's first result."""
+        self._takes_values = True
+        try:
+            return aten.max_pool2d_with_indices.default(x, *settings)[0]
+        finally:
+            self._takes_values = False
+
+    def __call__(self, x: torch.Tensor, *settings: object) -> tuple[torch.Tensor, torch.Tensor]:
+        return NotImplemented if self._takes_values and _is_known(x) else _max_pool(x, *settings, rank=2)
 
 
 def _adaptive_avg_pool3d(x: torch.Tensor, output_size: Sequence[int]) -> torch.Tensor:
@@ -119,17 +137,6 @@ def _unpool(x: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int], 
     return made.reshape(*outer, *output_size)
 
 
-def _refuse_bytes(operator: torch._ops.OpOverload) -> Callable:
-    """Returns an operator's decomposition for other types than bytes, which PyTorch rounds after each dimension."""
-    decompose, name = get_decomposition_table()[operator], operator.overloadpacket.__name__
-
-    def refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
-        if x.dtype == torch.uint8:
-            raise ExportError(f"{name} of torch.uint8 is rounded after each dimension in PyTorch, which has no form here; "
-                              "interpolate floats, as by x.float(), and round those")
-        return decompose(x, *settings)
-
-    return refuse_bytes
 def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Sequence[int], stride: Sequence[int],
                         padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, indices: torch.Tensor) -> torch.Tensor:
     """Returns the gradient of a maximum over windows: the sum, at each place, of those of the windows that it won."""
@@ -137,13 +144,14 @@ def _scatter_to_largest(cotangent: torch.Tensor, x: torch.Tensor, kernel: Sequen
     return flat.scatter_add(-1, indices.flatten(-2), cotangent.flatten(-2)).view(x.shape)
 
 
+_MAX_POOL_2D = _MaxPool2d()
 TABLE = {
-    aten.upsample_bilinear2d.vec: _refuse_bytes(aten.upsample_bilinear2d.vec),
-    aten.upsample_bicubic2d.vec: _refuse_bytes(aten.upsample_bicubic2d.vec),
-    aten.max_pool2d_with_indices.default: _unless_known(_max_pool, 5),
+    aten.max_pool1d_with_indices.default: functools.partial(_max_pool, rank=1),
+    aten.max_pool2d.default: _MAX_POOL_2D.take_values,
+    aten.max_pool2d_with_indices.default: _MAX_POOL_2D,
     aten.max_pool3d_with_indices.default: functools.partial(_max_pool, rank=3),
     aten.max_pool2d_with_indices_backward.default: _scatter_to_largest,
-    aten.avg_pool2d.default: _unless_known(_avg_pool, 5),
+    aten.avg_pool2d.default: _avg_pool2d,
     aten.avg_pool3d.default: functools.partial(_avg_pool, rank=3),
     aten._adaptive_avg_pool3d.default: _adaptive_avg_pool3d,
     aten.max_unpool2d.default: lambda x, indices, output_size: _unpool(x, indices, output_size, 2),

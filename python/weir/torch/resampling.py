@@ -1,11 +1,12 @@
-"""Images at other places: resizing with a filter as wide as a pixel of the result, samples of volumes, and maxima of
-windows that divide an image."""
+"""Images at other places: resizing, samples of images and volumes, and maxima of windows that divide an image."""
 
 import math
 from collections.abc import Callable, Sequence
 
 import torch
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from weir.graphs import ExportError
 from weir.torch.operators import stop_gradient, widen
 
 aten = torch.ops.aten
@@ -58,8 +59,48 @@ def _resize(weigh: Callable, radius: int) -> Callable:
     return decompose
 
 
-def _find_place(grid: torch.Tensor, size: int, padding: int, corners: bool) -> torch.Tensor:
-    """Returns places in a dimension of coordinates from -1 to 1. Padding 1 takes the border, 2 reflects at it."""
+def _interpolate(rank: int) -> Callable:
+    """Returns a decomposition that weighs both neighbours in each dimension, as PyTorch does; by their difference, which
+    its decomposition takes, an infinity would be NaN."""
+    def decompose(x: torch.Tensor, output_size: Sequence[int] | None, align_corners: bool,
+                  scales: Sequence[float] | None) -> torch.Tensor:
+        if not x.is_floating_point():
+            return NotImplemented
+        made = widen(x)
+        for d in reversed(range(rank)):
+            dim, size = d + 2, x.shape[d + 2]
+            scale = None if scales is None else scales[d]
+            count = int(math.floor(size * scale)) if output_size is None else output_size[d]
+            number = torch.arange(count, dtype=made.dtype)
+            if align_corners:
+                place = number * ((size - 1) / (count - 1) if count > 1 else 0.0)
+            else:
+                place = ((number + 0.5) * (1 / scale if scale else size / count) - 0.5).clamp(min=0)
+            first = place.to(torch.int64).clamp(max=size - 1)
+            share = (place - first).clamp(0, 1).reshape(-1, *[1] * (rank - 1 - d))
+            after = made.index_select(dim, (first + 1).clamp(max=size - 1))
+            made = made.index_select(dim, first) * (1 - share) + after * share
+        return made.to(x.dtype)
+
+    return decompose
+
+
+def _refuse_bytes(operator: torch._ops.OpOverload, decompose: Callable | None = None) -> Callable:
+    """Returns an operator's decomposition for other types than bytes, which PyTorch rounds after each dimension."""
+    decompose, name = decompose or get_decomposition_table()[operator], operator.overloadpacket.__name__
+
+    def refuse_bytes(x: torch.Tensor, *settings: object) -> torch.Tensor:
+        if x.dtype == torch.uint8:
+            raise ExportError(f"{name} of torch.uint8 is rounded after each dimension in PyTorch, which has no form here; "
+                              "interpolate floats, as by x.float(), and round those")
+        return decompose(x, *settings)
+
+    return refuse_bytes
+
+
+def _find_place(grid: torch.Tensor, size: int, padding: int, corners: bool, is_image: bool) -> torch.Tensor:
+    """Returns places in a dimension of coordinates from -1 to 1. Padding 1 takes the border, 2 reflects at it; a NaN is
+    the first place of an image, the last of a volume."""
     place = (grid + 1) / 2 * (size - 1) if corners else ((grid + 1) * size - 1) / 2
     if padding == 0:
         return place
@@ -72,15 +113,20 @@ def _find_place(grid: torch.Tensor, size: int, padding: int, corners: bool) -> t
         flips = stop_gradient((place / span).floor())
         rest = place - flips * span
         place = torch.where(torch.remainder(flips, 2) == 0, rest, span - rest) + low
+    if is_image:
+        return torch.where(place > 0, torch.where(place < last, place, last), zero)
     return torch.where(place < last, torch.where(place > 0, place, zero), last)
 
 
-def grid_sampler_3d(x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int, padding_mode: int,
-                    align_corners: bool) -> torch.Tensor:
-    """Volumes at places of a grid, between neighbours (mode 0) or the nearest of them (mode 1)."""
-    narrow, sizes = x.dtype, x.shape[2:]
+def sample_grid(x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int, padding_mode: int,
+                align_corners: bool) -> torch.Tensor:
+    """Images or volumes at places of a grid, between neighbours (mode 0) or the nearest of them (mode 1)."""
+    if interpolation_mode > 1:
+        return NotImplemented
+    narrow, sizes, rank = x.dtype, x.shape[2:], x.dim() - 2
     x, grid = widen(x), widen(grid)
-    places = [_find_place(grid[..., 2 - d], sizes[d], padding_mode, align_corners) for d in range(3)]
+    places = [_find_place(grid[..., rank - 1 - d], sizes[d], padding_mode, align_corners, rank == 2)
+              for d in range(rank)]
     flat, zero = x.reshape(*x.shape[:2], -1), torch.zeros((), dtype=x.dtype)
 
     def look_up(corner: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -98,13 +144,16 @@ def grid_sampler_3d(x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int
         return torch.where(inside, found, zero).to(narrow)
     first = [place.detach().floor() for place in places]
     made = None
-    for number in range(8):
-        steps = [number >> d & 1 for d in range(3)]
+    for number in range(1 << rank):
+        steps = [number >> d & 1 for d in range(rank)]
         found, inside = look_up([start + step for start, step in zip(first, steps)])
         weight = torch.ones_like(places[0])
         for place, start, step in zip(places, first, steps):
             weight = weight * (place - start if step else start + 1 - place)
-        term = torch.where(inside, found * weight.unsqueeze(1), zero)
+        if rank == 2:  # a weight of NaN counts outside, too, unlike in a volume
+            term = torch.where(inside, found, zero) * weight.unsqueeze(1)
+        else:
+            term = torch.where(inside, found * weight.unsqueeze(1), zero)
         made = term if made is None else made + term
     return made.to(narrow)
 
@@ -127,9 +176,14 @@ def _adaptive_max_pool(x: torch.Tensor, output_size: Sequence[int]) -> tuple[tor
 
 
 TABLE = {
+    aten.upsample_linear1d.vec: _interpolate(1),
+    aten.upsample_bilinear2d.vec: _refuse_bytes(aten.upsample_bilinear2d.vec, _interpolate(2)),
+    aten.upsample_bicubic2d.vec: _refuse_bytes(aten.upsample_bicubic2d.vec),
+    aten.upsample_trilinear3d.vec: _interpolate(3),
     aten._upsample_bilinear2d_aa.default: _resize(_triangle, 1),
     aten._upsample_bicubic2d_aa.default: _resize(_cubic, 2),
-    aten.grid_sampler_3d.default: grid_sampler_3d,
+    aten.grid_sampler_2d.default: sample_grid,
+    aten.grid_sampler_3d.default: sample_grid,
     aten.adaptive_max_pool2d.default: _adaptive_max_pool,
     aten.adaptive_max_pool3d.default: _adaptive_max_pool,
 }
