@@ -66,6 +66,11 @@ EXCLUDED = {
     "is about sparse tensors, places or CUDA's own programs":
         r"sparse\..*|to_sparse.*|.*_sparse|jiterator.*|torch\.ops\.aten\._(efficient|flash).*|cdouble_.*",
 }
+# Gradients that don't count: PyTorch's own are not those of the function.
+WITHOUT_GRADIENT = {
+    "as_strided_scatter": "of the elements that are written over",
+    "linalg.cholesky_ex|linalg.cholesky|cholesky": "of the imaginary part of the diagonal, in complex numbers",
+}
 
 
 def find_exclusion(name):
@@ -222,8 +227,8 @@ def draw_cotangents(results):
 
 
 def pick(results):
-    """Returns the results that gradients go through."""
-    return [value for value in flatten(results) if value.is_floating_point() and value.requires_grad]
+    """Returns the results that gradients go through: of those without elements nothing does."""
+    return [value for value in flatten(results) if value.is_floating_point() and value.requires_grad and value.numel()]
 
 
 def differentiate(bundle, results, weights):
@@ -361,6 +366,9 @@ def find_samples(case, options):
                                               (one.forward_input.args, one.forward_input.kwargs), name=name))
             continue
         if dtype not in info.supported_dtypes("cpu"):
+            continue
+        if kind == "grad" and any(re.fullmatch(names, name) for names in WITHOUT_GRADIENT) and (
+                dtype.is_complex or name == "as_strided_scatter"):
             continue
         if kind == "grad" and not (dtype.is_floating_point or dtype.is_complex) or (
                 kind == "grad" and dtype not in info.supported_backward_dtypes("cpu")):
