@@ -481,8 +481,8 @@ def test_gradients_at_kinks_are_jaxs():
     x = numpy.arange(1, 7, dtype=numpy.float32)
 
     def loss(params, x):
-        return ((jax.nn.relu(params["w"]) + jax.nn.relu6(params["w"]) * 3 + jax.nn.softplus(params["w"])
-                 + jnp.logaddexp2(params["w"], 0) + jnp.copysign(params["w"] + 0.5, -x)) * x).sum()
+        return ((jax.nn.relu(params["w"]) + jax.nn.relu6(params["w"]) * 3 + jnp.abs(params["w"]) * 5
+                 + jax.nn.softplus(params["w"]) + jnp.logaddexp2(params["w"], 0) + jnp.copysign(params["w"] + 0.5, -x)) * x).sum()
 
     with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:
         step(x)

@@ -32,10 +32,11 @@ SMOOTH = {"logaddexp", "logaddexp2", "_det", "_slogdet_lu", "_slogdet_small"}
 
 class Rewriter:
     """Evaluates programs. `differentiated`: whether Weir takes the result's gradient, so that `stop_gradient` is kept,
-    and functions with derivative rules of the user's own are refused."""
+    and functions with derivative rules of the user's own are refused. `is_smooth`: whether the program is a smooth
+    function made of kinks that cancel."""
 
-    def __init__(self, differentiated: bool):
-        self._differentiated = differentiated
+    def __init__(self, differentiated: bool, is_smooth: bool = False):
+        self._differentiated, self._is_smooth = differentiated, is_smooth
 
     def run(self, program: ClosedJaxpr, *arguments: jax.Array) -> list[jax.Array]:
         """Returns the results of a program, traced."""
@@ -62,6 +63,7 @@ class Rewriter:
                 known = self._check_rule(equation)
                 if known in KINKS:
                     return [KINKS[known](*operands)]
+                return Rewriter(True, is_smooth=True)._call(parameters[CALLS[name]], operands)
             return self._call(parameters[CALLS[name]], operands)
         if name == "cond":
             return self._choose(parameters["branches"], *operands)
@@ -76,6 +78,9 @@ class Rewriter:
             return self._solve(operands, **parameters)
         if name == "bitcast_convert_type" and self._differentiated:
             operands = [_stop_gradient(operands[0])]  # bits have no gradient, as in JAX
+        is_kink = self._differentiated and not self._is_smooth
+        if name == "abs" and is_kink and jnp.issubdtype(operands[0].dtype, jnp.floating):
+            return [jnp.where(operands[0] >= 0, operands[0] + 0.0, -operands[0])]  # slope 1 at 0, as in JAX; -0 is 0
         if name == "optimization_barrier":
             return operands
         if name in RULES:
