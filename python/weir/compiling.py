@@ -112,6 +112,9 @@ def compile_step(
     """
     options = StepOptions(optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload, check_values, device,
                           memory_limit, checkpoint, precision, pieces, shards)
+    if targets is not None and not isinstance(targets, Mapping):
+        raise TypeError(f"targets is {type(targets).__name__}; expected a dict by the names that a call uses, "
+                        'as {"y": y}')
     targets = dict(targets or {})
     if isinstance(module, nn.Module) and not module.training:
         warnings.warn("the module is in evaluation mode, in which the step will train it: without dropout, and with the "

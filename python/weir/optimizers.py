@@ -7,7 +7,7 @@ schedule. A call of the step may give another value by its name. With `maximize`
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 Rate = float | Callable[[int], float]
 
@@ -150,8 +150,12 @@ Optimizer = SGD | Adam | AdamW | Lion | Adafactor | Rule
 def get_hyperparameters(optimizer: Optimizer, groups: Mapping[str, Group] | None = None) -> dict[str, Rate]:
     """Returns the hyperparameters that a compiled step may take, by name.
 
-    Errors: ValueError for a group that names one which the optimizer has not.
+    Errors: TypeError for what is no optimizer of Weir's; ValueError for a group that names one which the optimizer has not.
     """
+    if not isinstance(optimizer, Optimizer):
+        found = repr(optimizer) if isinstance(optimizer, str) else f"a {type(optimizer).__module__}.{type(optimizer).__name__}"
+        raise TypeError(f"optimizer is {found}; expected one of Weir's, as weir.SGD(learning_rate=0.1): "
+                        f"{', '.join(each.__name__ for each in get_args(Optimizer))}")
     if isinstance(optimizer, Rule):
         rates = dict(optimizer.hyperparameters)
     else:

@@ -198,6 +198,10 @@ def misfit(x):
     (lambda x: x * torch.allclose(x, x), (X,), r"allclose gives a number to Python; .*isclose.*test_bad_input.py:\d+"),
     (misfit, (X,), r"cannot trace the module: .*test_bad_input.py:\d+: return x @ x.new_zeros"),
     (torch.jit.script(nn.Linear(6, 2)), (X,), "Linear is compiled by torch.jit already; give the module"),
+    (lambda x: x @ x, (torch.ones(2, 4),), r"cannot trace the module: a and b must have .*test_bad_input.py:\d+: "),
+    (lambda x: x, (X.to_sparse(),), r"x is of layout torch.sparse_coo, .*\.to_dense\(\)"),
+    (lambda x: x, (X.to(torch.float8_e4m3fn),), r"x is torch.float8_e4m3fn, .*\.float\(\)"),
+    (lambda x: x, (torch.ones(3, dtype=torch.uint16),), r"x is torch.uint16, .*\.int\(\)"),
     (torch.mul, (X, X), "the inputs of mul, which is built in, have no names; give a function that calls it"),
 ])
 def test_what_has_no_graph_is_refused_in_a_sentence(module, inputs, sentence, capfd):
@@ -259,3 +263,37 @@ def test_parameters_that_freeze_after_compilation_are_told():
 def test_a_step_in_evaluation_mode_is_told():
     with pytest.warns(UserWarning, match=r"in evaluation mode, .*call module.train\(\) first"):
         make_step(make_module().eval(), device="cpu").close()
+
+
+@pytest.mark.parametrize("options, error, sentence", [
+    ({"optimizer": "sgd"}, TypeError, r"optimizer is 'sgd'; expected one of Weir's, as weir.SGD\(learning_rate=0.1\)"),
+    ({"optimizer": torch.optim.SGD(nn.Linear(1, 1).parameters())}, TypeError, "optimizer is a torch.optim.sgd.SGD; expected"),
+    ({"targets": [Y]}, TypeError, "targets is list; expected a dict by the names that a call uses"),
+    ({"loss": lambda output, y: torch.tensor(1.0)}, weir.torch.ExportError, "no gradient flows from the loss to a parameter"),
+    ({"loss": lambda output, y: output.detach().mean()}, weir.torch.ExportError, "no gradient flows from the loss"),
+])
+def test_a_step_that_would_train_nothing_is_refused(options, error, sentence):
+    words = {"loss": functional.cross_entropy, "targets": {"y": Y}} | options
+    with pytest.raises(error, match=sentence):
+        weir.compile_step(nn.Linear(6, 2), words.pop("loss"), example=(X,), **words)
+
+
+@pytest.mark.parametrize("call", ["jax.debug.print('{}', x)", "jax.pure_callback(lambda y: y, x, x)"])
+def test_calls_of_python_by_jax_are_refused(call):
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    import weir.jax
+
+    function = eval(f"lambda x: ({call}, x)", {"jax": jax})
+    with pytest.raises(weir.jax.ExportError, match="calls Python while a program runs"):
+        weir.jax.compile(function, numpy.ones(3, numpy.float32))
+
+
+def test_a_name_of_two_results_is_refused():
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    import weir.onnx
+
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy")
+    nodes = [onnx.helper.make_node(kind, ["x"], ["y"], name=kind) for kind in ("Relu", "Neg")]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "twice", [x], [y]))
+    with pytest.raises(weir.onnx.ExportError, match="y is the result of two nodes: Relu 'Relu' and Neg 'Neg'"):
+        weir.onnx.compile(model)

@@ -24,6 +24,7 @@ LIBRARY = jax.__path__[0]
 # Calls by the name of the parameter that has what is called.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print"}
 # JAX's functions with a derivative rule of their own that Weir's gradient agrees with; kinks are those of the rule.
 KINKS = {"relu": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x),
          "relu6": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), jnp.where(x >= 6, jnp.full_like(x, 6), x))}
@@ -83,6 +84,9 @@ class Rewriter:
             return [jnp.where(operands[0] >= 0, operands[0] + 0.0, -operands[0])]  # slope 1 at 0, as in JAX; -0 is 0
         if name == "optimization_barrier":
             return operands
+        if name in CALLBACKS:
+            raise ExportError(f"{name} calls Python while a program runs, for which there is no form; leave it out of the "
+                              f"function: {source_info_util.summarize(equation.source_info)}")
         if name in RULES:
             made = RULES[name](*operands, **parameters)
             return list(made) if equation.primitive.multiple_results else [made]

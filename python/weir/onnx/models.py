@@ -79,6 +79,7 @@ def specialize(
     for name, value in constants.items():
         tensor = numpy_helper.from_array(numpy.asarray(value), name)
         model.graph.initializer.append(tensor)
+    _check_results(model.graph)
     model.ir_version = max(model.ir_version, 4)  # in which initializers are no inputs
     given = {tensor.name for tensor in model.graph.initializer}
     for value in [value for value in model.graph.input if value.name in given]:
@@ -192,6 +193,17 @@ def _check_constants(model: onnx.ModelProto, constants: Mapping[str, numpy.ndarr
     for name in constants:
         if name not in inputs:
             raise ExportError(f"there is no input {name}; the model has {', '.join(sorted(inputs)) or 'none'}")
+
+
+def _check_results(graph: onnx.GraphProto) -> None:
+    """Errors: ExportError for a name that two nodes give a value."""
+    makers: dict[str, onnx.NodeProto] = {}
+    for node in graph.node:
+        for name in filter(None, node.output):
+            if name in makers:
+                raise ExportError(f"{name} is the result of two nodes: {makers[name].op_type} {makers[name].name!r} and "
+                                  f"{node.op_type} {node.name!r}")
+            makers[name] = node
 
 
 def _fix_shapes(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int] | int]) -> None:

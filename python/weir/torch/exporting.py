@@ -16,6 +16,18 @@ from weir.torch.tracing import Tracing, check_random
 UNSIGNED = {torch.uint16, torch.uint32, torch.uint64}  # that torch-mlir has no types for
 
 
+def _check_tensor(name: str, value: torch.Tensor) -> None:
+    """Errors: ExportError for an input or a target that has no form in a graph."""
+    if value.layout != torch.strided:
+        raise ExportError(f"{name} is of layout {value.layout}, which has no form here; give it as by .to_dense()")
+    if value.is_quantized:
+        raise ExportError(f"{name} is quantized, which has no form here; give its numbers, by .dequantize()")
+    if value.dtype in UNSIGNED:
+        raise ExportError(f"{name} is {value.dtype}, which torch-mlir does not lower; convert it, as by .int()")
+    if value.is_floating_point() and value.dtype.itemsize == 1:
+        raise ExportError(f"{name} is {value.dtype}, which has no form here; convert it, as by .float()")
+
+
 def export(
     module: nn.Module | Callable,
     inputs: Sequence | Mapping,
@@ -56,8 +68,7 @@ def export(
         raise TypeError("the loss has parameters of its own; make it a part of the module")
     tracing = Tracing(module, inputs, loss, targets, replicas, gradients)
     for name, value in (tracing.batch | targets).items():
-        if value.dtype in UNSIGNED:
-            raise ExportError(f"{name} is {value.dtype}, which torch-mlir does not lower; convert it, as by .int()")
+        _check_tensor(name, value)
     for name, value in (targets | tracing.parameters).items():
         if value.is_complex():
             raise ExportError(f"{name} is {value.dtype}, but a graph has parameters and targets of real numbers; give "

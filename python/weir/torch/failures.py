@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from weir.graphs import ExportError
 from weir.torch.places import LIBRARIES
 
-LOGGERS = ("torch.fx.experimental.symbolic_shapes", "torch.export._trace")
+LOGGERS = ("torch.fx.experimental.symbolic_shapes", "torch.export._trace", "torch._subclasses.fake_tensor")
 DEPENDS = ("a number that depends on values decides what is computed; keep it a tensor, as by torch.where, or make it a "
            "number that the call is given")
 

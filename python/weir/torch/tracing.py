@@ -140,6 +140,8 @@ class Tracing:
         nodes = {node.name: node for node in program.graph.nodes}
         self.fixed_results = {name for name, output in zip(self.results, program.graph_signature.user_outputs, strict=True)
                               if nodes.get(output) not in flow}
+        if self._loss is not None and any(trained) and "loss" in self.fixed_results:
+            raise ExportError("no gradient flows from the loss to a parameter, so nothing would be trained")
         if self._gradients:
             refuse_hooks(self._module)
             refuse_marks(program, flow)
