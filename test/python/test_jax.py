@@ -482,6 +482,7 @@ def test_gradients_at_kinks_are_jaxs():
 
     def loss(params, x):
         return ((jax.nn.relu(params["w"]) + jax.nn.relu6(params["w"]) * 3 + jnp.abs(params["w"]) * 5
+                 + jax.lax.clamp(-1.0, params["w"], 6.0) * 7
                  + jax.nn.softplus(params["w"]) + jnp.logaddexp2(params["w"], 0) + jnp.copysign(params["w"] + 0.5, -x)) * x).sum()
 
     with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:

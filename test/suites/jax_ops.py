@@ -56,10 +56,16 @@ WHOLE = numpy.array([0, 1, -1, 2, 3, -3, 5, 7, -7, 31, 64, 100, -100, 127, -128]
 KNOWN = {
     "Weir shares the gradient of a maximum equally, and gives NaN none of its own; JAX's depends on a tree of pairs":
         r"step:cum(max|min) .*|step:reduce_window (max|min) gradient edges|step:jnp\.(max|min|ptp) gradient edges.*",
+    "JAX's slope of a remainder is by the rounded quotient, Weir's by that of the remainder":
+        r"step:(rem|jnp\.(fmod|mod|remainder)) gradient",
+    "JAX's derivative at the origin, where there is none, is that of the larger operand":
+        r"step:jnp\.hypot gradient",
     "JAX's derivative is NaN or another number beside an infinity, a NaN or at 0 to a power":
         r"step:(cum(prod|logsumexp)|jnp\.prod) gradient (edges|long).*|step:jnp\.(vander|logaddexp2?) .*|"
         r"step:logsumexp gradient edges.*|(step|grad):bessel_i1e .*",
 }
+# Functions whose slope JAX has as NaN or infinite at a pole or at the end of their domain, by its formula.
+POLES = r"acosh|digamma|lgamma|rsqrt|integer_pow-3|pow|jnp\.(float_)?power|special\.(gammaln|digamma|betaln|factorial)"
 
 
 def find_reason(kind, case):
@@ -624,6 +630,15 @@ def check_values(cases, device):
     return verdicts
 
 
+def is_beside_edge(case, slope):
+    """Returns where a slope of a function of elements is not compared: at NaNs and infinities, for which Weir has one
+    rule for all front ends, and at poles."""
+    hidden = ~numpy.isfinite(slope) if re.fullmatch(POLES, case.name) else numpy.zeros(slope.shape, bool)
+    for each in case.arguments:
+        hidden = hidden | ~numpy.isfinite(numpy.asarray(each, numpy.float64))
+    return hidden
+
+
 def check_gradients(cases, device, by_weir):
     """Returns the verdicts on the gradients of a sum of the cases' results with weights."""
     given = [[case.arguments[i] for i in case.graded] for case in cases]
@@ -654,10 +669,12 @@ def check_gradients(cases, device, by_weir):
             found = [flatten(one) for one in program(start, given, rest)]
     verdicts = []
     for case, got, near in zip(cases, found, expected, strict=True):
-        problems = [explain(problem, case, f"gradient {i}") for i, (a, b) in enumerate(zip(got, map(numpy.asarray,
-        near),
-                                                                                          strict=True))
-                    if (problem := compare(a, b, b, case.scaled, 4))]
+        problems = []
+        for i, (a, b) in enumerate(zip(got, map(numpy.asarray, near), strict=True)):
+            if by_weir and case.label == "gradient":
+                a = numpy.where(is_beside_edge(case, b), b, a)
+            if problem := compare(a, b, b, case.scaled, 16 if "digamma" in case.name else 4):
+                problems.append(explain(problem, case, f"gradient {i}"))
         verdicts.append(("wrong", problems[0]) if problems else ("right", ""))
     return verdicts
 
@@ -665,6 +682,10 @@ def check_gradients(cases, device, by_weir):
 def runs_in_jax(kind, case):
     try:
         run_jax([case], kind != "op")
+        if kind != "op":  # some have no rule
+            jax.eval_shape(lambda *values: jax.vjp(lambda *some: case.function(*[
+                some[case.graded.index(i)] if i in case.graded else each for i, each in enumerate(case.arguments)]), *values)[0],
+                *(case.arguments[i] for i in case.graded))
     except Exception:  # noqa: BLE001
         return False
     return True

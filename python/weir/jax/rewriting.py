@@ -82,6 +82,8 @@ class Rewriter:
         is_kink = self._differentiated and not self._is_smooth
         if name == "abs" and is_kink and jnp.issubdtype(operands[0].dtype, jnp.floating):
             return [jnp.where(operands[0] >= 0, operands[0] + 0.0, -operands[0])]  # slope 1 at 0, as in JAX; -0 is 0
+        if name == "clamp" and is_kink:
+            return [_clamp(*operands)]
         if name == "optimization_barrier":
             return operands
         if name in CALLBACKS:
@@ -203,6 +205,14 @@ def explain_missing(program: ClosedJaxpr, error: NotImplementedError) -> str:
     equation = next((one for one in _walk(program.jaxpr) if one.primitive.name == found[1]), None)
     line = source_info_util.summarize(equation.source_info) if equation else ""  # empty for JAX's own functions
     return f"{found[1]}, {line}" if line else found[1]
+
+
+def _clamp(low: jax.Array, x: jax.Array, high: jax.Array) -> jax.Array:
+    """Clamps. At a limit no operand has the gradient, as in JAX."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return lax.clamp(low, x, high)
+    inside = jnp.where((x > low) & (x < high), x, _stop_gradient(x))
+    return jnp.where(low > x, low, jnp.where(high < x, high, inside))
 
 
 def _stop_gradient(x: jax.Array) -> jax.Array:
