@@ -1,6 +1,6 @@
 """Optimizers of a step. Formulas and defaults are PyTorch's; docs/training.md has them.
 
-A field that is no flag is a hyperparameter: a number, or a function of the number of steps done so far, such as a
+Each field but a flag is a hyperparameter: a number, or a function of the number of steps done so far, such as a
 schedule. A call of the step may give another value by its name. With `maximize` a step goes up the gradient.
 """
 
@@ -150,10 +150,11 @@ Optimizer = SGD | Adam | AdamW | Lion | Adafactor | Rule
 def get_hyperparameters(optimizer: Optimizer, groups: Mapping[str, Group] | None = None) -> dict[str, Rate]:
     """Returns the hyperparameters that a compiled step may take, by name.
 
-    Errors: TypeError for what is no optimizer of Weir's; ValueError for a group that names one which the optimizer has not.
+    Errors: TypeError for other optimizers than Weir's; ValueError for a group that names one which the optimizer has not.
     """
     if not isinstance(optimizer, Optimizer):
-        found = repr(optimizer) if isinstance(optimizer, str) else f"a {type(optimizer).__module__}.{type(optimizer).__name__}"
+        kind = type(optimizer)
+        found = repr(optimizer) if kind is str else f"a {kind.__module__}.{kind.__name__}"
         raise TypeError(f"optimizer is {found}; expected one of Weir's, as weir.SGD(learning_rate=0.1): "
                         f"{', '.join(each.__name__ for each in get_args(Optimizer))}")
     if isinstance(optimizer, Rule):

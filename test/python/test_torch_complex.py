@@ -305,7 +305,7 @@ def test_matrices(name):
 
 
 def test_gradients_of_matrices():
-    """Those of a Hermitian matrix that is real, too, whose eigenvectors get imaginary parts by a change."""
+    """Eigenvalues and vectors of a Hermitian matrix, also of a real one: a change gives its vectors imaginary parts."""
     def compute(a, b, h):
         a, b, h = map(torch.view_as_complex, (a, b, h))
         made = [linalg.solve(a, b), linalg.det(a), linalg.cholesky(a @ a.mH + torch.eye(4)), sum(linalg.qr(a)), linalg.pinv(b),

@@ -87,7 +87,7 @@ class Rewriter:
         if name == "optimization_barrier":
             return operands
         if name in CALLBACKS:
-            raise ExportError(f"{name} calls Python while a program runs, for which there is no form; leave it out of the "
+            raise ExportError(f"{name} calls Python while a program runs, which has no form here; leave it out of the "
                               f"function: {source_info_util.summarize(equation.source_info)}")
         if name in RULES:
             made = RULES[name](*operands, **parameters)

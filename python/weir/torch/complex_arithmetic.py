@@ -199,7 +199,7 @@ def _var(
 
 
 def _std(z: Pair, dim: Sequence[int] | None = None, **options: object) -> torch.Tensor:
-    """Where the variance is 0 the gradient is 0, as in PyTorch."""
+    """The gradient is 0 if the variance is, as in PyTorch."""
     variance = _var(z, dim, **options)
     is_zero = variance == 0
     return torch.where(is_zero, variance, torch.sqrt(torch.where(is_zero, torch.ones_like(variance), variance)))

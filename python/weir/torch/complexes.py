@@ -244,7 +244,7 @@ def _transform_to_real(z: Pair, dims: Sequence[int], kind: int, length: int) -> 
     return None if z is None else z.real
 
 
-# What operators with a rule have none for, as a refusal adds it to their names.
+# Cases that operators with a rule have none for, as a refusal adds them to their names.
 _LIMITS = {
     torch.ops.weir.cholesky.default: f" of more than {complex_matrices.LONGEST} columns",
     torch.ops.weir.householder.default: f" of more than {complex_matrices.LONGEST} rows and columns",

@@ -150,7 +150,7 @@ def sample_grid(x: torch.Tensor, grid: torch.Tensor, interpolation_mode: int, pa
         weight = torch.ones_like(places[0])
         for place, start, step in zip(places, first, steps):
             weight = weight * (place - start if step else start + 1 - place)
-        if rank == 2:  # a weight of NaN counts outside, too, unlike in a volume
+        if rank == 2:  # a weight of NaN also counts outside, unlike in a volume
             term = torch.where(inside, found, zero) * weight.unsqueeze(1)
         else:
             term = torch.where(inside, found * weight.unsqueeze(1), zero)
