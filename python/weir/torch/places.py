@@ -22,8 +22,9 @@ def list_calls(program: torch.export.ExportedProgram) -> list[Node]:
 
 def name_call(node: Node) -> str:
     """Returns the name of the user's call that made the node, such as torch.linalg.qr, or else the operator's."""
-    name = node.meta.get("torch_fn", ("", ""))[1].rpartition(".")[2].strip("_")
-    if not name:
+    kind, _, name = node.meta.get("torch_fn", ("", ""))[1].rpartition(".")
+    name = name.strip("_")
+    if not name or kind.startswith("OpOverload"):
         return str(node.target)
     family = next((each for each in ("linalg", "fft", "special") if name.startswith(f"{each}_")), None)
     return f"torch.{family}.{name.removeprefix(family)[1:]}" if family else f"torch.{name}"
