@@ -87,6 +87,35 @@ void ScheduleDialect::initialize() {
       >();
 }
 
+llvm::StringRef weir::schedule::getDType(Type type) {
+  if (type.isInteger(1))
+    return "BOOL";
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    bool isUnsigned = integer.isUnsigned();
+    switch (integer.getWidth()) {
+    case 8:
+      return isUnsigned ? "U8" : "I8";
+    case 16:
+      return isUnsigned ? "U16" : "I16";
+    case 32:
+      return isUnsigned ? "U32" : "I32";
+    case 64:
+      return isUnsigned ? "U64" : "I64";
+    default:
+      return "";
+    }
+  }
+  if (type.isF64())
+    return "F64";
+  if (type.isF32())
+    return "F32";
+  if (type.isF16())
+    return "F16";
+  if (type.isBF16())
+    return "BF16";
+  return "";
+}
+
 std::optional<int64_t> weir::schedule::getElementBytes(Type type) {
   if (type.isIndex())
     return 8;

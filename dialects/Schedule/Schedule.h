@@ -97,6 +97,8 @@ inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.
 ///         vector of those, or the product exceeds 2^63 - 1.
 std::optional<int64_t> getByteSize(mlir::ShapedType type);
 
+/// Returns the name of an element type in safetensors; empty if it has none.
+llvm::StringRef getDType(mlir::Type element);
 /// Returns the bytes of one element. Errors: std::nullopt, as for `getByteSize`.
 std::optional<int64_t> getElementBytes(mlir::Type element);
 

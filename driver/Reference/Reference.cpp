@@ -86,24 +86,9 @@ static constexpr StringLiteral divisorName = "weir_get_divisor";
 //===----------------------------------------------------------------------===//
 
 static DType getDType(Type type) {
-  if (type.isF64())
-    return "F64";
-  if (type.isF32())
-    return "F32";
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  if (type.isInteger(64))
-    return "I64";
-  if (type.isInteger(32))
-    return "I32";
-  if (type.isInteger(16))
-    return "I16";
-  if (type.isInteger(8))
-    return "I8";
-  if (type.isInteger(1))
-    return "BOOL";
+  StringRef name = schedule::getDType(type);
+  if (!name.empty() && !type.isUnsignedInteger())
+    return name.str();
   std::string text;
   llvm::raw_string_ostream(text) << type;
   throw Error("the reference has no tensors of element type " + text);

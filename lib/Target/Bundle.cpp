@@ -35,36 +35,6 @@ static constexpr int64_t packedAlignment = 256;
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// Returns the name of an element type in safetensors; empty when it has none.
-static StringRef getDType(Type type) {
-  if (type.isInteger(1))
-    return "BOOL";
-  if (auto integer = dyn_cast<IntegerType>(type)) {
-    bool isUnsigned = integer.isUnsigned();
-    switch (integer.getWidth()) {
-    case 8:
-      return isUnsigned ? "U8" : "I8";
-    case 16:
-      return isUnsigned ? "U16" : "I16";
-    case 32:
-      return isUnsigned ? "U32" : "I32";
-    case 64:
-      return isUnsigned ? "U64" : "I64";
-    default:
-      return "";
-    }
-  }
-  if (type.isF64())
-    return "F64";
-  if (type.isF32())
-    return "F32";
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  return "";
-}
-
 /// Returns the tensor that a flat buffer stands for. `shape` is its `weir.shape`, or null. The
 /// buffer has the bytes that the tensor has on a device of `profile`, or its own.
 static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type buffer,
@@ -76,7 +46,7 @@ static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type bu
     bytes = getStoredBytes(*bytes, *schedule::getElementBytes(type.getElementType()), *profile);
   if (!memref || !bytes || schedule::getByteSize(memref) != bytes)
     return op->emitOpError() << what << " of type " << buffer << " is not a tensor of static shape";
-  StringRef dtype = getDType(type.getElementType());
+  StringRef dtype = schedule::getDType(type.getElementType());
   if (dtype.empty())
     return op->emitOpError() << what << " holds " << type.getElementType()
                              << ", which tensor files cannot";
@@ -137,7 +107,7 @@ static EntrySpec getEntry(StringAttr name, DictionaryAttr program) {
       auto tensor = cast<RankedTensorType>(type);
       auto get = [&](StringRef key) { return cast<DictionaryAttr>(attribute).get(key); };
       TensorSpec spec;
-      spec.dtype = getDType(tensor.getElementType()).str();
+      spec.dtype = schedule::getDType(tensor.getElementType()).str();
       spec.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
       auto known = dyn_cast_or_null<StringAttr>(get(schedule::nameAttrName));
       spec.name = known ? known.str() : (prefix + Twine(list.size())).str();
