@@ -8,11 +8,10 @@
 //      later.
 //   2. getCases returns the ways in which two invocations can be different ones: the first id that
 //      differs is less or greater.
-//   3. mayMeet decides each case: whether there are two such points at which both execute and touch
-//   a
-//      common byte. Cheap questions come first: whether the addresses differ by a constant, are
-//      apart by their ranges, are apart by their digits (Distance.h). Then points are searched for
-//      (IntegerSystem.h), in a limited number of steps.
+//   3. mayMeet decides each case: whether there are two such points at which both execute and
+//      touch a common byte. Cheap questions come first: whether the addresses differ by a
+//      constant, are apart by their ranges, are apart by their digits (Distance.h). Then points
+//      are searched for (IntegerSystem.h), in a limited number of steps.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,7 +33,8 @@ struct CooperativeShape {
 inline constexpr int64_t noLoopLimit = INT32_MAX;
 
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
-/// for speed. The compiler hard-codes none of these numbers.
+/// for speed. The compiler hard-codes no limit; lib/Kernels has further thresholds of its own,
+/// which are alike for all targets of a kind.
 struct Profile {
   std::string name = "lavapipe";
   std::string target = "vulkan"; ///< plan and code folder in an artifact: see `getBaseTarget`

@@ -22,9 +22,9 @@ struct Claim {
 };
 
 /// Proves order, slots, ranges and alignment of every plan again, from the plan and the
-/// manifest alone, and the stated effects of kernels from their code. Shares only lib/Artifact
-/// with the compiler. Cost: linear in the number of operands of all commands; each kernel is
-/// read once per grid.
+/// manifest alone, and the stated effects of kernels from their code. Shares lib/Artifact with the
+/// compiler, and the validator of SPIRV-Tools, which lib/SpirvReader calls. Cost: linear in the
+/// number of operands of all commands; each kernel is read once per grid.
 std::vector<Claim> verify(const Artifact &artifact);
 
 } // namespace weir
