@@ -1,7 +1,7 @@
 //===- NoteTaker.h - Remarks of passes, kept for people ---------*- C++ -*-===//
 
-#ifndef WEIR_LIB_COMPILER_NOTETAKER_H
-#define WEIR_LIB_COMPILER_NOTETAKER_H
+#ifndef WEIR_DRIVER_COMPILER_NOTETAKER_H
+#define WEIR_DRIVER_COMPILER_NOTETAKER_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "weir/Artifact/Notes.h"
@@ -30,4 +30,4 @@ private:
 
 } // namespace weir
 
-#endif // WEIR_LIB_COMPILER_NOTETAKER_H
+#endif // WEIR_DRIVER_COMPILER_NOTETAKER_H

@@ -1,7 +1,7 @@
 //===- Steps.h - Report and time the steps of a compilation -----*- C++ -*-===//
 
-#ifndef WEIR_LIB_COMPILER_STEPS_H
-#define WEIR_LIB_COMPILER_STEPS_H
+#ifndef WEIR_DRIVER_COMPILER_STEPS_H
+#define WEIR_DRIVER_COMPILER_STEPS_H
 
 #include "driver/Compiler/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -75,4 +75,4 @@ private:
 
 } // namespace weir
 
-#endif // WEIR_LIB_COMPILER_STEPS_H
+#endif // WEIR_DRIVER_COMPILER_STEPS_H

@@ -1,7 +1,7 @@
 //===- TextScan.h - Texts that break the parser -----------------*- C++ -*-===//
 
-#ifndef WEIR_LIB_COMPILER_TEXTSCAN_H
-#define WEIR_LIB_COMPILER_TEXTSCAN_H
+#ifndef WEIR_DRIVER_COMPILER_TEXTSCAN_H
+#define WEIR_DRIVER_COMPILER_TEXTSCAN_H
 
 #include <optional>
 #include <string>
@@ -19,4 +19,4 @@ std::optional<std::string> scanText(std::string_view text, const std::string &wh
 
 } // namespace weir
 
-#endif // WEIR_LIB_COMPILER_TEXTSCAN_H
+#endif // WEIR_DRIVER_COMPILER_TEXTSCAN_H

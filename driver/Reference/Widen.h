@@ -1,7 +1,7 @@
 //===- Widen.h - Every float becomes f64 ------------------------*- C++ -*-===//
 
-#ifndef WEIR_LIB_REFERENCE_WIDEN_H
-#define WEIR_LIB_REFERENCE_WIDEN_H
+#ifndef WEIR_DRIVER_REFERENCE_WIDEN_H
+#define WEIR_DRIVER_REFERENCE_WIDEN_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -15,4 +15,4 @@ mlir::LogicalResult widenToFloat64(mlir::func::FuncOp function);
 
 } // namespace weir
 
-#endif // WEIR_LIB_REFERENCE_WIDEN_H
+#endif // WEIR_DRIVER_REFERENCE_WIDEN_H

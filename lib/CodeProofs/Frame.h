@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_SPIRVREADER_FRAME_H
-#define WEIR_LIB_SPIRVREADER_FRAME_H
+#ifndef WEIR_LIB_CODEPROOFS_FRAME_H
+#define WEIR_LIB_CODEPROOFS_FRAME_H
 
 #include "weir/CodeProofs/AddressMap.h"
 
@@ -97,4 +97,4 @@ private:
 
 } // namespace weir::spv
 
-#endif // WEIR_LIB_SPIRVREADER_FRAME_H
+#endif // WEIR_LIB_CODEPROOFS_FRAME_H

@@ -1,7 +1,7 @@
 //===- Points.h - Executions of an instruction, one by one ------*- C++ -*-===//
 
-#ifndef WEIR_LIB_SPIRVREADER_POINTS_H
-#define WEIR_LIB_SPIRVREADER_POINTS_H
+#ifndef WEIR_LIB_CODEPROOFS_POINTS_H
+#define WEIR_LIB_CODEPROOFS_POINTS_H
 
 #include "weir/CodeProofs/AddressMap.h"
 
@@ -54,4 +54,4 @@ std::optional<std::pair<int64_t, int64_t>> getExtent(const AddressMap &map,
 
 } // namespace weir::spv
 
-#endif // WEIR_LIB_SPIRVREADER_POINTS_H
+#endif // WEIR_LIB_CODEPROOFS_POINTS_H

@@ -1,7 +1,7 @@
 //===- Walk.h - Follows an entry point, block by block ----------*- C++ -*-===//
 
-#ifndef WEIR_LIB_SPIRVREADER_WALK_H
-#define WEIR_LIB_SPIRVREADER_WALK_H
+#ifndef WEIR_LIB_CODEPROOFS_WALK_H
+#define WEIR_LIB_CODEPROOFS_WALK_H
 
 #include "weir/CodeProofs/AddressMap.h"
 
@@ -249,4 +249,4 @@ private:
 
 } // namespace weir::spv
 
-#endif // WEIR_LIB_SPIRVREADER_WALK_H
+#endif // WEIR_LIB_CODEPROOFS_WALK_H

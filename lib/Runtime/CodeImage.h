@@ -1,7 +1,7 @@
 //===- CodeImage.h - Machine code in memory ---------------------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_CODEIMAGE_H
-#define WEIR_RUNTIME_CODEIMAGE_H
+#ifndef WEIR_LIB_RUNTIME_CODEIMAGE_H
+#define WEIR_LIB_RUNTIME_CODEIMAGE_H
 
 #include "weir/Artifact/Artifact.h"
 
@@ -38,4 +38,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CODEIMAGE_H
+#endif // WEIR_LIB_RUNTIME_CODEIMAGE_H

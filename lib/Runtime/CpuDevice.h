@@ -1,7 +1,7 @@
 //===- CpuDevice.h - This machine's processor as a device -------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_CPUDEVICE_H
-#define WEIR_RUNTIME_CPUDEVICE_H
+#ifndef WEIR_LIB_RUNTIME_CPUDEVICE_H
+#define WEIR_LIB_RUNTIME_CPUDEVICE_H
 
 #include "Device.h"
 #include "ThreadPool.h"
@@ -62,4 +62,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CPUDEVICE_H
+#endif // WEIR_LIB_RUNTIME_CPUDEVICE_H

@@ -1,7 +1,7 @@
 //===- CpuProgram.h - An artifact on the processor --------------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_CPUPROGRAM_H
-#define WEIR_RUNTIME_CPUPROGRAM_H
+#ifndef WEIR_LIB_RUNTIME_CPUPROGRAM_H
+#define WEIR_LIB_RUNTIME_CPUPROGRAM_H
 
 #include "CodeImage.h"
 #include "CpuDevice.h"
@@ -80,4 +80,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CPUPROGRAM_H
+#endif // WEIR_LIB_RUNTIME_CPUPROGRAM_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_CUDAAPI_H
-#define WEIR_RUNTIME_CUDAAPI_H
+#ifndef WEIR_LIB_RUNTIME_CUDAAPI_H
+#define WEIR_LIB_RUNTIME_CUDAAPI_H
 
 #include <cstddef>
 #include <cstdint>
@@ -159,4 +159,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CUDAAPI_H
+#endif // WEIR_LIB_RUNTIME_CUDAAPI_H

@@ -1,7 +1,7 @@
 //===- CudaDevice.h - A CUDA device, its memory, its stream -----*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_CUDADEVICE_H
-#define WEIR_RUNTIME_CUDADEVICE_H
+#ifndef WEIR_LIB_RUNTIME_CUDADEVICE_H
+#define WEIR_LIB_RUNTIME_CUDADEVICE_H
 
 #include "CudaApi.h"
 #include "Device.h"
@@ -68,4 +68,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CUDADEVICE_H
+#endif // WEIR_LIB_RUNTIME_CUDADEVICE_H

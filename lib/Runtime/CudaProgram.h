@@ -1,7 +1,7 @@
 //===- CudaProgram.h - An artifact on a CUDA device -------------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_CUDAPROGRAM_H
-#define WEIR_RUNTIME_CUDAPROGRAM_H
+#ifndef WEIR_LIB_RUNTIME_CUDAPROGRAM_H
+#define WEIR_LIB_RUNTIME_CUDAPROGRAM_H
 
 #include "CudaDevice.h"
 #include "Program.h"
@@ -28,4 +28,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CUDAPROGRAM_H
+#endif // WEIR_LIB_RUNTIME_CUDAPROGRAM_H

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_CUDARECORDING_H
-#define WEIR_RUNTIME_CUDARECORDING_H
+#ifndef WEIR_LIB_RUNTIME_CUDARECORDING_H
+#define WEIR_LIB_RUNTIME_CUDARECORDING_H
 
 #include "CudaDevice.h"
 
@@ -42,4 +42,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_CUDARECORDING_H
+#endif // WEIR_LIB_RUNTIME_CUDARECORDING_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_DEVICE_H
-#define WEIR_RUNTIME_DEVICE_H
+#ifndef WEIR_LIB_RUNTIME_DEVICE_H
+#define WEIR_LIB_RUNTIME_DEVICE_H
 
 #include "weir/Artifact/Artifact.h"
 #include "weir/weir.h"
@@ -141,4 +141,4 @@ public:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_DEVICE_H
+#endif // WEIR_LIB_RUNTIME_DEVICE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_DRIVERCALL_H
-#define WEIR_RUNTIME_DRIVERCALL_H
+#ifndef WEIR_LIB_RUNTIME_DRIVERCALL_H
+#define WEIR_LIB_RUNTIME_DRIVERCALL_H
 
 #include <initializer_list>
 #include <string_view>
@@ -33,4 +33,4 @@ const char *findDriverCall() noexcept;
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_DRIVERCALL_H
+#endif // WEIR_LIB_RUNTIME_DRIVERCALL_H

@@ -1,7 +1,7 @@
 //===- LoopRecording.h - Recordings that run several times ------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_LOOPRECORDING_H
-#define WEIR_RUNTIME_LOOPRECORDING_H
+#ifndef WEIR_LIB_RUNTIME_LOOPRECORDING_H
+#define WEIR_LIB_RUNTIME_LOOPRECORDING_H
 
 #include "Device.h"
 
@@ -56,4 +56,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_LOOPRECORDING_H
+#endif // WEIR_LIB_RUNTIME_LOOPRECORDING_H

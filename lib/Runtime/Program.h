@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_PROGRAM_H
-#define WEIR_RUNTIME_PROGRAM_H
+#ifndef WEIR_LIB_RUNTIME_PROGRAM_H
+#define WEIR_LIB_RUNTIME_PROGRAM_H
 
 #include "Device.h"
 
@@ -123,4 +123,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_PROGRAM_H
+#endif // WEIR_LIB_RUNTIME_PROGRAM_H

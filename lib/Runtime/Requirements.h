@@ -1,7 +1,7 @@
 //===- Requirements.h - Requirements of an artifact -------------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_REQUIREMENTS_H
-#define WEIR_RUNTIME_REQUIREMENTS_H
+#ifndef WEIR_LIB_RUNTIME_REQUIREMENTS_H
+#define WEIR_LIB_RUNTIME_REQUIREMENTS_H
 
 #include "weir/Artifact/Artifact.h"
 
@@ -44,4 +44,4 @@ void checkPlans(const Artifact &artifact, const std::string &target, const Profi
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_REQUIREMENTS_H
+#endif // WEIR_LIB_RUNTIME_REQUIREMENTS_H

@@ -1,7 +1,7 @@
 //===- ThreadPool.h - Shares a run's work among threads ---------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_THREADPOOL_H
-#define WEIR_RUNTIME_THREADPOOL_H
+#ifndef WEIR_LIB_RUNTIME_THREADPOOL_H
+#define WEIR_LIB_RUNTIME_THREADPOOL_H
 
 #include <atomic>
 #include <condition_variable>
@@ -118,4 +118,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_THREADPOOL_H
+#endif // WEIR_LIB_RUNTIME_THREADPOOL_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_VULKANAPI_H
-#define WEIR_RUNTIME_VULKANAPI_H
+#ifndef WEIR_LIB_RUNTIME_VULKANAPI_H
+#define WEIR_LIB_RUNTIME_VULKANAPI_H
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
@@ -150,4 +150,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANAPI_H
+#endif // WEIR_LIB_RUNTIME_VULKANAPI_H

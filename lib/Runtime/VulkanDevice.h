@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_VULKANDEVICE_H
-#define WEIR_RUNTIME_VULKANDEVICE_H
+#ifndef WEIR_LIB_RUNTIME_VULKANDEVICE_H
+#define WEIR_LIB_RUNTIME_VULKANDEVICE_H
 
 #include "Device.h"
 #include "Submissions.h"
@@ -165,4 +165,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANDEVICE_H
+#endif // WEIR_LIB_RUNTIME_VULKANDEVICE_H

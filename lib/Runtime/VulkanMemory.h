@@ -1,7 +1,7 @@
 //===- VulkanMemory.h - The choice of a memory type -------------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_VULKANMEMORY_H
-#define WEIR_RUNTIME_VULKANMEMORY_H
+#ifndef WEIR_LIB_RUNTIME_VULKANMEMORY_H
+#define WEIR_LIB_RUNTIME_VULKANMEMORY_H
 
 #include "Device.h"
 #include "VulkanApi.h"
@@ -18,4 +18,4 @@ std::optional<uint32_t> chooseMemoryType(const VkPhysicalDeviceMemoryProperties 
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANMEMORY_H
+#endif // WEIR_LIB_RUNTIME_VULKANMEMORY_H

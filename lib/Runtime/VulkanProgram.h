@@ -1,7 +1,7 @@
 //===- VulkanProgram.h - An artifact on a Vulkan device ---------*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_VULKANPROGRAM_H
-#define WEIR_RUNTIME_VULKANPROGRAM_H
+#ifndef WEIR_LIB_RUNTIME_VULKANPROGRAM_H
+#define WEIR_LIB_RUNTIME_VULKANPROGRAM_H
 
 #include "Program.h"
 #include "VulkanRecording.h"
@@ -41,4 +41,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANPROGRAM_H
+#endif // WEIR_LIB_RUNTIME_VULKANPROGRAM_H

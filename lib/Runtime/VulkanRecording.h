@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_VULKANRECORDING_H
-#define WEIR_RUNTIME_VULKANRECORDING_H
+#ifndef WEIR_LIB_RUNTIME_VULKANRECORDING_H
+#define WEIR_LIB_RUNTIME_VULKANRECORDING_H
 
 #include "VulkanDevice.h"
 
@@ -75,4 +75,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANRECORDING_H
+#endif // WEIR_LIB_RUNTIME_VULKANRECORDING_H

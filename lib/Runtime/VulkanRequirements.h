@@ -1,7 +1,7 @@
 //===- VulkanRequirements.h - An artifact's needs on Vulkan -----*- C++ -*-===//
 
-#ifndef WEIR_RUNTIME_VULKANREQUIREMENTS_H
-#define WEIR_RUNTIME_VULKANREQUIREMENTS_H
+#ifndef WEIR_LIB_RUNTIME_VULKANREQUIREMENTS_H
+#define WEIR_LIB_RUNTIME_VULKANREQUIREMENTS_H
 
 #include "Requirements.h"
 #include "VulkanDevice.h"
@@ -28,4 +28,4 @@ std::vector<uint32_t> getWords(const Bytes &code, const std::string &path);
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_VULKANREQUIREMENTS_H
+#endif // WEIR_LIB_RUNTIME_VULKANREQUIREMENTS_H

@@ -1,7 +1,7 @@
 //===- EmitKernels.h - Steps of emitting that all targets share -*- C++ -*-===//
 
-#ifndef WEIR_PASSES_EMITKERNELS_H
-#define WEIR_PASSES_EMITKERNELS_H
+#ifndef WEIR_PASSES_EMITTED_EMITKERNELS_H
+#define WEIR_PASSES_EMITTED_EMITKERNELS_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -27,4 +27,4 @@ mlir::LogicalResult emitKernels(mlir::ModuleOp module, Effects &effects, InPlace
 
 } // namespace weir
 
-#endif // WEIR_PASSES_EMITKERNELS_H
+#endif // WEIR_PASSES_EMITTED_EMITKERNELS_H

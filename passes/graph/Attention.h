@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_PASSES_ATTENTION_H
-#define WEIR_PASSES_ATTENTION_H
+#ifndef WEIR_PASSES_GRAPH_ATTENTION_H
+#define WEIR_PASSES_GRAPH_ATTENTION_H
 
 #include "passes/graph/RaiseNorms.h"
 #include "passes/graph/Triangles.h"
@@ -195,4 +195,4 @@ std::optional<Operand> findSource(Unfolder &unfolder, Term term, bool casts = fa
 
 } // namespace weir::elements
 
-#endif // WEIR_PASSES_ATTENTION_H
+#endif // WEIR_PASSES_GRAPH_ATTENTION_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_PASSES_ELEMENTS_H
-#define WEIR_PASSES_ELEMENTS_H
+#ifndef WEIR_PASSES_GRAPH_ELEMENTS_H
+#define WEIR_PASSES_GRAPH_ELEMENTS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/SetVector.h"
@@ -194,4 +194,4 @@ bool isAt(llvm::ArrayRef<Coord> coords, llvm::ArrayRef<int64_t> variables);
 
 } // namespace weir::elements
 
-#endif // WEIR_PASSES_ELEMENTS_H
+#endif // WEIR_PASSES_GRAPH_ELEMENTS_H

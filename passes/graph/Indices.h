@@ -1,7 +1,7 @@
 //===- Indices.h - Whether an index stays in its tensor ---------*- C++ -*-===//
 
-#ifndef WEIR_PASSES_INDICES_H
-#define WEIR_PASSES_INDICES_H
+#ifndef WEIR_PASSES_GRAPH_INDICES_H
+#define WEIR_PASSES_GRAPH_INDICES_H
 
 #include "mlir/IR/Value.h"
 
@@ -13,4 +13,4 @@ bool isIndexInRange(mlir::Value index, int64_t size);
 
 } // namespace weir
 
-#endif // WEIR_PASSES_INDICES_H
+#endif // WEIR_PASSES_GRAPH_INDICES_H

@@ -1,7 +1,7 @@
 //===- KnownFunctions.h - Functions recognised by value ---------*- C++ -*-===//
 
-#ifndef WEIR_PASSES_KNOWNFUNCTIONS_H
-#define WEIR_PASSES_KNOWNFUNCTIONS_H
+#ifndef WEIR_PASSES_GRAPH_KNOWNFUNCTIONS_H
+#define WEIR_PASSES_GRAPH_KNOWNFUNCTIONS_H
 
 #include "passes/graph/Elements.h"
 
@@ -59,4 +59,4 @@ private:
 
 } // namespace weir::elements
 
-#endif // WEIR_PASSES_KNOWNFUNCTIONS_H
+#endif // WEIR_PASSES_GRAPH_KNOWNFUNCTIONS_H

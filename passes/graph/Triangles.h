@@ -1,7 +1,7 @@
 //===- Triangles.h - Constant masks that compare positions ------*- C++ -*-===//
 
-#ifndef WEIR_PASSES_TRIANGLES_H
-#define WEIR_PASSES_TRIANGLES_H
+#ifndef WEIR_PASSES_GRAPH_TRIANGLES_H
+#define WEIR_PASSES_GRAPH_TRIANGLES_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -32,4 +32,4 @@ mlir::Value emitTriangle(mlir::OpBuilder &builder, mlir::Location loc, const Tri
 
 } // namespace weir
 
-#endif // WEIR_PASSES_TRIANGLES_H
+#endif // WEIR_PASSES_GRAPH_TRIANGLES_H

@@ -1,7 +1,7 @@
 //===- WorkgroupBarriers.h - What both passes on gpu.barrier need -*- C++ -*-==//
 
-#ifndef WEIR_PASSES_WORKGROUPBARRIERS_H
-#define WEIR_PASSES_WORKGROUPBARRIERS_H
+#ifndef WEIR_PASSES_ORDERED_WORKGROUPBARRIERS_H
+#define WEIR_PASSES_ORDERED_WORKGROUPBARRIERS_H
 
 #include "weir/Analysis/WorkgroupRaces.h"
 
@@ -21,4 +21,4 @@ mlir::LogicalResult visitKernels(
 
 } // namespace weir
 
-#endif // WEIR_PASSES_WORKGROUPBARRIERS_H
+#endif // WEIR_PASSES_ORDERED_WORKGROUPBARRIERS_H

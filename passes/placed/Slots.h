@@ -1,7 +1,7 @@
 //===- Slots.h - Slots of the arena -----------------------------*- C++ -*-===//
 
-#ifndef WEIR_PASSES_SLOTS_H
-#define WEIR_PASSES_SLOTS_H
+#ifndef WEIR_PASSES_PLACED_SLOTS_H
+#define WEIR_PASSES_PLACED_SLOTS_H
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -13,4 +13,4 @@ mlir::memref::ViewOp getSlot(mlir::Value operand);
 
 } // namespace weir
 
-#endif // WEIR_PASSES_SLOTS_H
+#endif // WEIR_PASSES_PLACED_SLOTS_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_TEST_FAKECUDA_H
-#define WEIR_TEST_FAKECUDA_H
+#ifndef WEIR_TEST_FAKE_CUDA_FAKECUDA_H
+#define WEIR_TEST_FAKE_CUDA_FAKECUDA_H
 
 #include <string>
 
@@ -31,4 +31,4 @@ int countLiveCuda();
 
 } // namespace weir::test
 
-#endif // WEIR_TEST_FAKECUDA_H
+#endif // WEIR_TEST_FAKE_CUDA_FAKECUDA_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_AUDIT_LAYER_DEVICE_H
-#define WEIR_AUDIT_LAYER_DEVICE_H
+#ifndef WEIR_TOOLS_AUDIT_LAYER_DEVICE_H
+#define WEIR_TOOLS_AUDIT_LAYER_DEVICE_H
 
 #include "weir/Audit/Audit.h"
 #include "weir/Audit/Effects.h"
@@ -250,4 +250,4 @@ PFN_vkVoidFunction getUnseenHook(Device &device, const char *name);
 
 } // namespace weir::audit
 
-#endif // WEIR_AUDIT_LAYER_DEVICE_H
+#endif // WEIR_TOOLS_AUDIT_LAYER_DEVICE_H

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#pragma once
+#ifndef WEIR_TOOLS_WEIR_IMPORT_H
+#define WEIR_TOOLS_WEIR_IMPORT_H
 
 #include <string>
 #include <vector>
@@ -29,3 +30,5 @@ bool isModel(const std::string &path);
 void importModel(const std::string &input, const std::string &output, const ImportOptions &options);
 
 } // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_IMPORT_H
