@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of lib/Kernels/MathTables.h and prints them (docs/math.md explains
+"""Fits the polynomials of lib/Numerics/MathTables.h and prints them (docs/math.md explains
 their use). Needs numpy and mpmath.
 
 Each is fitted to one type. For f32: minimax in a weighted error by Lawson's iteration (least

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints test/unit/Kernels/MathValues.inc: values of f64 functions at difficult arguments,
+"""Prints test/unit/Numerics/MathValues.inc: values of f64 functions at difficult arguments,
 computed by mpmath. Each value is a sum of two f64s."""
 
 import random

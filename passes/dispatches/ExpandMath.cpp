@@ -13,7 +13,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
-#include "weir/Kernels/Math.h"
+#include "weir/Numerics/Math.h"
 
 namespace weir {
 #define GEN_PASS_DEF_EXPANDMATHPASS

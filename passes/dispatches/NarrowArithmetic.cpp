@@ -13,7 +13,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/Pass.h"
-#include "weir/Kernels/Narrow.h"
+#include "weir/Numerics/Narrow.h"
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {

@@ -1,6 +1,6 @@
 //===- StoreInWords.cpp - Integers that a device lacks, in words ----------===//
 //
-// lib/Kernels/Words.h rewrites a kernel; this pass chooses the form of each buffer. A buffer of
+// lib/Numerics/Words.h rewrites a kernel; this pass chooses the form of each buffer. A buffer of
 // short elements is packed, as its bytes are outside, where every kernel that writes it writes
 // whole words: then no two invocations share one. Else each element lies in a word of its own, and
 // a kernel that owns words packs an argument or a result.
@@ -21,7 +21,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/CSE.h"
-#include "weir/Kernels/Words.h"
+#include "weir/Numerics/Words.h"
 #include "weir/Target/Halves.h"
 #include "weir/Target/ProfileAttr.h"
 

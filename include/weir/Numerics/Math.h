@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_KERNELS_MATH_H
-#define WEIR_KERNELS_MATH_H
+#ifndef WEIR_NUMERICS_MATH_H
+#define WEIR_NUMERICS_MATH_H
 
 namespace mlir {
 class RewritePatternSet;
@@ -36,4 +36,4 @@ void populateGeluPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace weir
 
-#endif // WEIR_KERNELS_MATH_H
+#endif // WEIR_NUMERICS_MATH_H

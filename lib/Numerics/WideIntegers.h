@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_KERNELS_WIDEINTEGERS_H
-#define WEIR_LIB_KERNELS_WIDEINTEGERS_H
+#ifndef WEIR_LIB_NUMERICS_WIDEINTEGERS_H
+#define WEIR_LIB_NUMERICS_WIDEINTEGERS_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -92,4 +92,4 @@ private:
 
 } // namespace weir
 
-#endif // WEIR_LIB_KERNELS_WIDEINTEGERS_H
+#endif // WEIR_LIB_NUMERICS_WIDEINTEGERS_H

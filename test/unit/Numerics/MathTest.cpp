@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Kernels/Math.h"
+#include "weir/Numerics/Math.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

@@ -1,9 +1,9 @@
 //===- WordValues.h - Kernels' integers in words of 32 bits -----*- C++ -*-===//
 
-#ifndef WEIR_LIB_KERNELS_WORDVALUES_H
-#define WEIR_LIB_KERNELS_WORDVALUES_H
+#ifndef WEIR_LIB_NUMERICS_WORDVALUES_H
+#define WEIR_LIB_NUMERICS_WORDVALUES_H
 
-#include "weir/Kernels/Words.h"
+#include "weir/Numerics/Words.h"
 
 namespace weir {
 
@@ -17,4 +17,4 @@ mlir::LogicalResult computeInWords(mlir::gpu::GPUFuncOp kernel, const LackingInt
 
 } // namespace weir
 
-#endif // WEIR_LIB_KERNELS_WORDVALUES_H
+#endif // WEIR_LIB_NUMERICS_WORDVALUES_H

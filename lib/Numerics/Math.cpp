@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Kernels/Math.h"
+#include "weir/Numerics/Math.h"
 
 #include "MathFunctions.h"
 #include "dialects/Schedule/Promises.h"

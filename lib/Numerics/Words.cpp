@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Kernels/Words.h"
+#include "weir/Numerics/Words.h"
 
 #include "WideIntegers.h"
 #include "WordValues.h"

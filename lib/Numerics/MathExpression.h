@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_KERNELS_MATHEXPRESSION_H
-#define WEIR_LIB_KERNELS_MATHEXPRESSION_H
+#ifndef WEIR_LIB_NUMERICS_MATHEXPRESSION_H
+#define WEIR_LIB_NUMERICS_MATHEXPRESSION_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -202,4 +202,4 @@ template <typename Step> std::pair<Int, Int> repeat(int trips, Int first, Int se
 
 } // namespace weir::expression
 
-#endif // WEIR_LIB_KERNELS_MATHEXPRESSION_H
+#endif // WEIR_LIB_NUMERICS_MATHEXPRESSION_H

@@ -1,7 +1,7 @@
 //===- Words.h - Kernels in words of 32 bits --------------------*- C++ -*-===//
 
-#ifndef WEIR_KERNELS_WORDS_H
-#define WEIR_KERNELS_WORDS_H
+#ifndef WEIR_NUMERICS_WORDS_H
+#define WEIR_NUMERICS_WORDS_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Artifact/Profile.h"
@@ -40,4 +40,4 @@ mlir::LogicalResult storeInWords(mlir::gpu::GPUFuncOp kernel, llvm::ArrayRef<Wor
 
 } // namespace weir
 
-#endif // WEIR_KERNELS_WORDS_H
+#endif // WEIR_NUMERICS_WORDS_H

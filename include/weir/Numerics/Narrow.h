@@ -1,7 +1,7 @@
 //===- Narrow.h - Kernels of f64 in pairs of f32 ----------------*- C++ -*-===//
 
-#ifndef WEIR_KERNELS_NARROW_H
-#define WEIR_KERNELS_NARROW_H
+#ifndef WEIR_NUMERICS_NARROW_H
+#define WEIR_NUMERICS_NARROW_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -30,4 +30,4 @@ mlir::LogicalResult narrowKernel(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace weir
 
-#endif // WEIR_KERNELS_NARROW_H
+#endif // WEIR_NUMERICS_NARROW_H

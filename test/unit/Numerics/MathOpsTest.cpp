@@ -11,7 +11,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
-#include "weir/Kernels/Math.h"
+#include "weir/Numerics/Math.h"
 #include "weir/Target/Ptx.h"
 #include "weir/Target/Spirv.h"
 

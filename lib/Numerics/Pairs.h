@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_KERNELS_PAIRS_H
-#define WEIR_LIB_KERNELS_PAIRS_H
+#ifndef WEIR_LIB_NUMERICS_PAIRS_H
+#define WEIR_LIB_NUMERICS_PAIRS_H
 
 #include "MathExpression.h"
 
@@ -56,4 +56,4 @@ Float roundedToOdd(Pair x);
 
 } // namespace weir::expression
 
-#endif // WEIR_LIB_KERNELS_PAIRS_H
+#endif // WEIR_LIB_NUMERICS_PAIRS_H

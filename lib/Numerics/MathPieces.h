@@ -1,7 +1,7 @@
 //===- MathPieces.h - Pieces of Weir's math functions -----------*- C++ -*-===//
 
-#ifndef WEIR_LIB_KERNELS_MATHPIECES_H
-#define WEIR_LIB_KERNELS_MATHPIECES_H
+#ifndef WEIR_LIB_NUMERICS_MATHPIECES_H
+#define WEIR_LIB_NUMERICS_MATHPIECES_H
 
 #include "MathFunctions.h"
 #include "MathTables.h"
@@ -48,4 +48,4 @@ inline Bool isNegative(Float x) { return is(bits(x), IntPredicate::slt, 0); }
 
 } // namespace weir::expression
 
-#endif // WEIR_LIB_KERNELS_MATHPIECES_H
+#endif // WEIR_LIB_NUMERICS_MATHPIECES_H

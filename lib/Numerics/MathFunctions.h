@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_KERNELS_MATHFUNCTIONS_H
-#define WEIR_LIB_KERNELS_MATHFUNCTIONS_H
+#ifndef WEIR_LIB_NUMERICS_MATHFUNCTIONS_H
+#define WEIR_LIB_NUMERICS_MATHFUNCTIONS_H
 
 #include "MathExpression.h"
 
@@ -59,4 +59,4 @@ Bool isNormal(Float x);
 
 } // namespace weir::expression
 
-#endif // WEIR_LIB_KERNELS_MATHFUNCTIONS_H
+#endif // WEIR_LIB_NUMERICS_MATHFUNCTIONS_H

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Kernels/Narrow.h"
+#include "weir/Numerics/Narrow.h"
 
 #include "Pairs.h"
 

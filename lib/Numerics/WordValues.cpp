@@ -53,7 +53,7 @@ static Type getWord(Type type) {
 }
 
 /// Whether the op is done to each word alike.
-static bool movesOnly(Operation *op) {
+static bool movesWords(Operation *op) {
   return isa<arith::SelectOp, gpu::ShuffleOp, ub::PoisonOp, vector::BroadcastOp, vector::ExtractOp,
              vector::ExtractStridedSliceOp, vector::FromElementsOp, vector::InsertOp,
              vector::InsertStridedSliceOp, vector::ShuffleOp>(op);
@@ -79,8 +79,8 @@ static bool isCast(Operation *op) {
 }
 
 /// Returns the reason why an op on lacking integers cannot be rewritten, or nothing.
-static std::string findProblem(Operation *op) {
-  bool hasForm = movesOnly(op) || isArithmetic(op) || isExtended(op) || isCast(op) ||
+static std::string findWordProblem(Operation *op) {
+  bool hasForm = movesWords(op) || isArithmetic(op) || isExtended(op) || isCast(op) ||
                  isa<arith::ConstantOp, arith::CmpIOp, UnrealizedConversionCastOp, scf::ForOp,
                      scf::IfOp, scf::YieldOp>(op);
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
@@ -336,7 +336,7 @@ LogicalResult RewriteOperation::matchAndRewrite(Operation *op, ArrayRef<ValueRan
     rewriter.replaceOpWithMultiple(op, std::move(results));
     return success();
   };
-  if (movesOnly(op)) {
+  if (movesWords(op)) {
     move(op, operands, rewriter);
     return success();
   }
@@ -440,7 +440,7 @@ LogicalResult weir::computeInWords(gpu::GPUFuncOp kernel, const LackingIntegers 
     });
   bool hasProblems = false;
   kernel.walk([&](Operation *op) {
-    std::string problem = words.isLacked(op) ? findProblem(op) : "";
+    std::string problem = words.isLacked(op) ? findWordProblem(op) : "";
     if (problem.empty())
       return;
     hasProblems = true;

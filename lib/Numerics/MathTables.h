@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_LIB_KERNELS_MATHTABLES_H
-#define WEIR_LIB_KERNELS_MATHTABLES_H
+#ifndef WEIR_LIB_NUMERICS_MATHTABLES_H
+#define WEIR_LIB_NUMERICS_MATHTABLES_H
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -129,4 +129,4 @@ static constexpr uint64_t twoOverPiWords64[] = {0x145, 0xf306dc9c882a53f8, 0x4ea
 
 } // namespace weir::expression
 
-#endif // WEIR_LIB_KERNELS_MATHTABLES_H
+#endif // WEIR_LIB_NUMERICS_MATHTABLES_H

@@ -13,7 +13,7 @@
 
 #include "MathPieces.h"
 
-#include "weir/Kernels/Math.h"
+#include "weir/Numerics/Math.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
