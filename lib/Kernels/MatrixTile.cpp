@@ -1,7 +1,7 @@
 //===- MatrixTile.cpp - Tiles of sums by instructions on matrices ----------===//
 
 #include "Shapes.h"
-#include "weir/Model/Device.h"
+#include "weir/Device/Device.h"
 
 #include <cmath>
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/SpirvReader/Validity.h"
+#include "weir/Device/Validity.h"
 #include "weir/Target/Spirv.h"
 
 #include "spirv-tools/libspirv.hpp"

@@ -10,7 +10,7 @@
 #include "weir/Artifact/Artifact.h"
 #include "weir/CodeProofs/Footprint.h"
 #include "weir/CodeProofs/Races.h"
-#include "weir/SpirvReader/Validity.h"
+#include "weir/Device/Validity.h"
 
 #include <memory>
 

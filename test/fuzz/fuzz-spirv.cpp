@@ -2,7 +2,7 @@
 
 #include "Fuzz.h"
 #include "Prove.h"
-#include "weir/SpirvReader/Validity.h"
+#include "weir/Device/Validity.h"
 
 #include <cstring>
 

@@ -8,7 +8,7 @@
 #ifndef WEIR_MODEL_MODEL_H
 #define WEIR_MODEL_MODEL_H
 
-#include "weir/Model/Device.h"
+#include "weir/Device/Device.h"
 #include "weir/Model/Occupancy.h"
 #include "weir/SpirvReader/Module.h"
 

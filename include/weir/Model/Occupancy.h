@@ -3,7 +3,7 @@
 #ifndef WEIR_MODEL_OCCUPANCY_H
 #define WEIR_MODEL_OCCUPANCY_H
 
-#include "weir/Model/Device.h"
+#include "weir/Device/Device.h"
 
 namespace weir::model {
 

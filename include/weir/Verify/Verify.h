@@ -23,8 +23,8 @@ struct Claim {
 
 /// Proves order, slots, ranges and alignment of every plan again, from the plan and the
 /// manifest alone, and the stated effects of kernels from their code. Shares lib/Artifact with the
-/// compiler, and the validator of SPIRV-Tools, which lib/SpirvReader calls. Cost: linear in the
-/// number of operands of all commands; each kernel is read once per grid.
+/// compiler, and SPIRV-Tools, which lib/Device calls. Cost: linear in the number of operands of
+/// all commands; each kernel is read once per grid.
 std::vector<Claim> verify(const Artifact &artifact);
 
 } // namespace weir

@@ -1,6 +1,6 @@
 //===- Validity.cpp - SPIR-V as its environment takes it ------------------===//
 
-#include "weir/SpirvReader/Validity.h"
+#include "weir/Device/Validity.h"
 
 #ifdef WEIR_HAS_SPIRV_TOOLS
 #include <spirv-tools/libspirv.hpp>

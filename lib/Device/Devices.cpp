@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Model/Device.h"
+#include "weir/Device/Device.h"
 
 #include "weir/Artifact/Error.h"
 

@@ -1,6 +1,6 @@
 //===- DeviceTest.cpp - Figures of devices --------------------------------===//
 
-#include "weir/Model/Device.h"
+#include "weir/Device/Device.h"
 #include "weir/Artifact/Error.h"
 
 #include "gtest/gtest.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_SPIRVREADER_VALIDITY_H
-#define WEIR_SPIRVREADER_VALIDITY_H
+#ifndef WEIR_DEVICE_VALIDITY_H
+#define WEIR_DEVICE_VALIDITY_H
 
 #include <cstdint>
 #include <optional>
@@ -27,4 +27,4 @@ Validity validate(std::span<const uint32_t> words, const std::string &environmen
 
 } // namespace weir::spv
 
-#endif // WEIR_SPIRVREADER_VALIDITY_H
+#endif // WEIR_DEVICE_VALIDITY_H

@@ -1,7 +1,7 @@
 //===- Device.h - Figures of devices, each with its source ------*- C++ -*-===//
 
-#ifndef WEIR_MODEL_DEVICE_H
-#define WEIR_MODEL_DEVICE_H
+#ifndef WEIR_DEVICE_DEVICE_H
+#define WEIR_DEVICE_DEVICE_H
 
 #include <cstdint>
 #include <optional>
@@ -74,4 +74,4 @@ std::vector<NamedFigure> getFigures(const Device &device);
 
 } // namespace weir::model
 
-#endif // WEIR_MODEL_DEVICE_H
+#endif // WEIR_DEVICE_DEVICE_H
