@@ -32,6 +32,7 @@ _PLACES = {
     "programs": ["Compiled", "Step", "load"],
     "runtime": ["Device", "Error"],
 }
+_PACKAGES = ("distributed", "jax", "onnx", "torch")
 __all__ = [
     "SGD", "Adafactor", "Adam", "AdamW", "Array", "CheckpointError", "CompileError", "Compiled", "Device", "Error",
     "Group", "Lion", "Rule", "Step", "compile", "compile_step", "load",
@@ -43,6 +44,13 @@ def __getattr__(name: str) -> Any:
         if name in names or name == place:
             module = importlib.import_module(f"weir.{place}")
             return module if name == place else getattr(module, name)
-    if name in ("distributed", "jax", "onnx", "torch"):
+    if name in _PACKAGES:
         return importlib.import_module(f"weir.{name}")
+    if name == "__version__":
+        return importlib.import_module("weir.runtime").VERSION
     raise AttributeError(f"module 'weir' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What a shell completes: the public names alone."""
+    return sorted([*__all__, *_PACKAGES, "__doc__", "__name__", "__path__", "__version__"])

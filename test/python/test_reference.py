@@ -139,3 +139,9 @@ def test_paths_on_pages_exist():
             if (is_path and path not in known and not path.startswith("build/")) or (is_source and path not in ends):
                 wrong.append(f"{page.relative_to(ROOT)}: {path}")
     assert not wrong
+
+
+def test_a_shell_completes_public_names_alone():
+    names = [name for name in dir(weir) if not name.startswith("__")]
+    assert names == sorted([*weir.__all__, "distributed", "jax", "onnx", "torch"])
+    assert weir.__version__ == re.search(r"project\(weir VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
