@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -93,20 +94,21 @@ ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
       bytes += lanes * (element.getIntOrFloatBitWidth() / 8);
       sums.push_back({result, combiner, {}, {}});
     }
-  constexpr int64_t nearest = 16384; // half of the smallest L1
-  constexpr int64_t workgroups = 16; // that threads can share out
   int64_t chunk = domain.getChunk();
-  int64_t enough = std::max<int64_t>(units * domain.getParts() / workgroups, 8);
-  blockUnits =
-      std::clamp<int64_t>(std::min(nearest / bytes, enough), 1, std::max<int64_t>(units, 1));
+  // Threads share out the workgroups.
+  int64_t enough = std::max<int64_t>(units * domain.getParts() / tuning::workgroups::few,
+                                     tuning::columns::minBlockUnits);
+  blockUnits = std::clamp<int64_t>(std::min(tuning::columns::maxBlockBytes / bytes, enough), 1,
+                                   std::max<int64_t>(units, 1));
   for (int64_t count = blockUnits; 2 * count > blockUnits; --count)
     if (units % count == 0) {
       blockUnits = count;
       break;
     }
   // A sum that takes several rows at a time is loaded and stored once for them.
-  if (!domain.hasFunctions() && chunk % 4 == 0 && rows % 4 == 0)
-    turn = 4;
+  constexpr int64_t rowsInTurn = tuning::columns::rowsInTurn;
+  if (!domain.hasFunctions() && chunk % rowsInTurn == 0 && rows % rowsInTurn == 0)
+    turn = rowsInTurn;
 }
 
 /// Calls `body` for the units of a block, and for the columns behind the last unit.

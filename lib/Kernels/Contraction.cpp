@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Blocks.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,11 +22,6 @@
 
 using namespace mlir;
 using namespace weir;
-
-/// Fewer workgroups than this leave a device idle: tiles become narrower.
-static constexpr int64_t fewWorkgroups = 16;
-/// Columns of an invocation, where its tile has few rows.
-static constexpr int64_t maxUnits = 8;
 
 namespace {
 enum ContractionCoordinates : unsigned {
@@ -219,8 +215,7 @@ ContractionSides::ContractionSides(const KernelDomain &domain, linalg::GenericOp
   bool isLeft = variesWith(domain, lhs, columnDim);
   columnFactor = isLeft ? lhs : rhs;
   rowFactor = isLeft ? rhs : lhs;
-  constexpr int64_t fewRows = 4;
-  rowDim = blocks ? blocks->rowDim : choose(fewRows, [&](int64_t dim) {
+  rowDim = blocks ? blocks->rowDim : choose(tuning::contractions::enoughRows, [&](int64_t dim) {
     return variesWith(domain, rowFactor, dim) && !variesWith(domain, columnFactor, dim);
   });
   for (int64_t dim = 0; dim < int64_t(domain.getNumRows()); ++dim)
@@ -258,7 +253,8 @@ void ContractionEmitter::chooseTile() {
   columnUnits = sizes[sides.columnDim] / unitColumns;
   int64_t max = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
   // A block is computed again for each tile of columns.
-  max = isInBlocks ? maxUnits / unitColumns : std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
+  const int64_t maxUnits = tuning::contractions::maxColumns / unitColumns;
+  max = isInBlocks ? maxUnits : std::clamp<int64_t>(max, 1, maxUnits);
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
   auto narrow = [&](int64_t wanted) {
     columnTiles = llvm::divideCeil(columnUnits, profile.subgroupSize * wanted);
@@ -266,7 +262,7 @@ void ContractionEmitter::chooseTile() {
   };
   narrow(max);
   while (units > 1 && !isInBlocks &&
-         getProduct(sides.restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
+         getProduct(sides.restSizes) * rowTiles * columnTiles < tuning::workgroups::few * subgroups)
     narrow(units - 1);
 
   ArrayRef<int64_t> products = emitter.domain.getColumnSizes();
@@ -526,8 +522,8 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
   PointEmitter::SumBlocks blocks{0, sums, add};
   // Where the profile has units, long sums are cut in parts, and registers are few.
   if (!emitter.domain.getBlocks() && profile.units == 0 &&
-      emitter.isLongSum(add, steps * stepProducts, PointEmitter::maxProducts, steps))
-    blocks.trips = std::max<int64_t>(PointEmitter::blockTerms / (lanes * stepProducts), 1);
+      emitter.isLongSum(add, steps * stepProducts, tuning::sums::maxProducts, steps))
+    blocks.trips = std::max<int64_t>(tuning::sums::blockTerms / (lanes * stepProducts), 1);
   PointEmitter::LoopEnd addRest;
   if (int64_t restSteps = steps % lanes)
     addRest = [&, restSteps](ValueRange before) {

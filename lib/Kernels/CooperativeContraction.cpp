@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Slabs.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -36,8 +37,6 @@ static int64_t getSharedBytes(const CooperativeTile &tile) {
 
 std::optional<CooperativeTile> weir::chooseCooperativeTile(const KernelDomain &domain,
                                                            const Profile &profile) {
-  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
-  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16, slabProducts = 32;
   const CooperativeShape &shape = profile.cooperative;
   if (shape.rows == 0 || profile.vectorWidth == 1 ||
       domain.getShape() != KernelShape::Contraction || domain.getContractions().size() != 1 ||
@@ -51,7 +50,7 @@ std::optional<CooperativeTile> weir::chooseCooperativeTile(const KernelDomain &d
       !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
     return std::nullopt;
   CooperativeTile tile{ContractionSides(domain, op, profile), shape};
-  tile.slab = std::max(slabProducts, shape.products);
+  tile.slab = std::max(tuning::matrices::cooperativeProducts, shape.products);
   int64_t threads = tile.getSubgroups() * profile.subgroupSize;
   if (getProduct(domain.getColumnSizes()) < 2 * tile.slab || threads > profile.maxWorkgroupSize ||
       shape.rows * shape.columns % profile.subgroupSize)
@@ -72,10 +71,11 @@ std::optional<CooperativeTile> weir::chooseCooperativeTile(const KernelDomain &d
     int64_t tiles =
         batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
     // Half of a tile behind the end is too much.
-    if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
+    if (tiles < tuning::workgroups::few ||
+        2 * batches * allRows * allColumns < tiles * height * width)
       continue;
     best = tile;
-    if (tiles >= manyWorkgroups)
+    if (tiles >= tuning::workgroups::many)
       break;
   }
   return best;

@@ -9,6 +9,8 @@
 
 #include "weir/Kernels/Domain.h"
 
+#include "Tuning.h"
+
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -350,17 +352,15 @@ static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getS
 /// computed at a time. They share the way from and to memory, but each row also takes a time that
 /// only other workgroups of its unit fill.
 static int64_t chooseRowsOfPart(int64_t rows, int64_t columns, int64_t units, int64_t unequal) {
-  constexpr int64_t fewestRows = 3, mostRows = 4096;
-  // Columns of a unit that come from memory while a row's reductions wait for each other.
-  constexpr int64_t ofReductions = 2048;
-  constexpr int64_t rowsOfPart = 2; // that take as long as storing a part and reading it again
   auto getCost = [&](int64_t chunk) {
     const int64_t parts = llvm::divideCeil(rows, chunk);
-    return std::max(rows * columns / std::min(parts, units), chunk * ofReductions) +
-           rowsOfPart * parts * columns / units;
+    return std::max(rows * columns / std::min(parts, units),
+                    chunk * tuning::column_parts::columnsOfReductions) +
+           tuning::column_parts::rowsOfPart * parts * columns / units;
   };
   int64_t best = unequal, least = getCost(unequal) * 3 / 2; // each row is waited for
-  for (int64_t chunk = fewestRows; chunk <= std::min(rows, mostRows); ++chunk)
+  for (int64_t chunk = tuning::loops::minTrips;
+       chunk <= std::min(rows, tuning::column_parts::maxCopiedRows); ++chunk)
     if (rows % chunk == 0 && getCost(chunk) < least) {
       least = getCost(chunk);
       best = chunk;
@@ -370,28 +370,28 @@ static int64_t chooseRowsOfPart(int64_t rows, int64_t columns, int64_t units, in
 
 std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const Profile &profile) {
   const int64_t units = profile.units;
-  // Of a part: fewer rows would cost more than they save, unless most units were idle.
-  constexpr int64_t enoughRows = 8, fewRows = 4;
+  constexpr int64_t enoughRows = tuning::column_parts::enoughRows;
   if (!reducesAcross(op) || getScatter(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
     return std::nullopt;
   ColumnParts parts = getRows(op);
-  int64_t minRows = 4 * parts.rows < enoughRows * units
-                        ? std::clamp<int64_t>(parts.rows / units, fewRows, enoughRows)
-                        : enoughRows;
+  int64_t minRows =
+      4 * parts.rows < enoughRows * units
+          ? std::clamp<int64_t>(parts.rows / units, tuning::column_parts::minRows, enoughRows)
+          : enoughRows;
   int64_t columns = 1;
   for (int64_t size : op.getStaticLoopRanges())
     columns *= size;
   columns /= parts.rows;
   // Few invocations wait for memory most of the time.
-  constexpr int64_t hiding = 1024; // invocations of a unit that hide its latency
-  if (units > 0 && parts.rows * columns / (enoughRows * profile.vectorWidth) < units * hiding)
-    minRows = std::min(minRows, fewRows);
+  if (units > 0 && parts.rows * columns / (enoughRows * profile.vectorWidth) <
+                       units * tuning::units::hidingInvocations)
+    minRows = std::min(minRows, tuning::column_parts::minRows);
   // Where a row is too long for any team to keep its columns, and so no kernel walks rows, the
   // parts are as few as keep a device busy: each is written and read again.
-  constexpr int64_t ofUnit = 2048; // invocations that a unit runs at a time
   int64_t kept = profile.maxWorkgroupSize / 2 * profile.privateRowBytes / int64_t(sizeof(float));
   if (units > 0 && columns > kept) {
-    minRows = std::max(minRows, parts.rows * columns / (units * ofUnit * profile.vectorWidth));
+    minRows = std::max(minRows, parts.rows * columns /
+                                    (units * tuning::units::maxInvocations * profile.vectorWidth));
     for (int64_t rows = minRows; rows < 2 * minRows; ++rows)
       if (parts.rows % rows == 0) {
         minRows = rows;
@@ -402,12 +402,11 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const P
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
   // Long columns of floats have more parts, since a sum that takes all rows of one, one after the
   // other, would lose digits.
-  constexpr int64_t maxRows = 4096;
   std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
   if (combiners && llvm::any_of(*combiners, [](const Combiner &combiner) {
         return isa<arith::AddFOp>(combiner.combine);
       }))
-    parts.chunk = std::min(parts.chunk, maxRows);
+    parts.chunk = std::min(parts.chunk, tuning::sums::maxRows);
   return parts;
 }
 
@@ -431,25 +430,26 @@ static bool isFactorAsLarge(linalg::GenericOp op, int64_t elements) {
 /// have a tile more than others.
 static int64_t chooseEvenParts(linalg::GenericOp op, int64_t sums, int64_t products,
                                const Profile &profile) {
-  constexpr int64_t tile = 32768, longPart = 512, maxParts = 8; // a tile to a unit
-  constexpr double gain = 0.92;
-  // Products for which a unit takes as long as for writing and reading a sum again.
-  constexpr double productsOfSum = 40;
   const bool isF32 = profile.matrixTile > 0 && profile.precision == Precision::F32 &&
                      llvm::all_of(op.getDpsInputs(), [](Value factor) {
                        return getElementTypeOrSelf(factor.getType()).isF32();
                      });
-  if (!isF32 || sums < tile)
+  if (!isF32 || sums < tuning::contraction_parts::evenTile)
     return 1;
   auto getCost = [&](int64_t parts) {
-    const int64_t tiles = llvm::divideCeil(sums, tile) * parts;
+    const int64_t tiles = llvm::divideCeil(sums, tuning::contraction_parts::evenTile) * parts;
     const double share = double(tiles) / double(llvm::alignTo(tiles, profile.units));
-    return 1 / share + (parts > 1 ? productsOfSum * double(parts) / double(products) : 0);
+    return 1 / share +
+           (parts > 1 ? tuning::contraction_parts::productsOfSum * double(parts) / double(products)
+                      : 0);
   };
   int64_t best = 1;
-  for (int64_t parts = 2; parts <= maxParts && products >= longPart * parts; ++parts)
+  for (int64_t parts = 2; parts <= tuning::contraction_parts::maxEvenParts &&
+                          products >= tuning::contraction_parts::minEvenProducts * parts;
+       ++parts)
     if (products % parts == 0 && !isFactorAsLarge(op, parts * sums) &&
-        getCost(parts) < gain * getCost(1) && getCost(parts) < getCost(best))
+        getCost(parts) < tuning::contraction_parts::evenGain * getCost(1) &&
+        getCost(parts) < getCost(best))
       best = parts;
   return best;
 }
@@ -457,12 +457,10 @@ static int64_t chooseEvenParts(linalg::GenericOp op, int64_t sums, int64_t produ
 /// Returns the number of parts, up to `most`, that take the least time where instructions on
 /// matrices add `products` products of elements of 16 bits for each of `sums` sums, all at a time.
 static int64_t chooseMatrixParts(int64_t sums, int64_t products, int64_t most) {
-  // Times in bytes that are moved meanwhile, by the model of both an H100 and an A100: of a product
-  // after the one before, and of a second kernel.
-  constexpr int64_t ofProduct = 15000, ofKernel = 5000000;
-  constexpr int64_t ofSum = 8; // stored as f32 and read again
+  constexpr int64_t bytesOfSum = 8; // stored as f32 and read again
   auto getCost = [&](int64_t parts) {
-    return ofProduct * products / parts + (parts > 1 ? ofKernel + ofSum * parts * sums : 0);
+    return tuning::contraction_parts::bytesOfProduct * products / parts +
+           (parts > 1 ? tuning::contraction_parts::bytesOfKernel + bytesOfSum * parts * sums : 0);
   };
   int64_t best = 1;
   for (int64_t parts = 2; parts <= most; ++parts)
@@ -473,13 +471,13 @@ static int64_t chooseMatrixParts(int64_t sums, int64_t products, int64_t most) {
 
 std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op,
                                                         const Profile &profile) {
-  // Sums that a workgroup owns; fewer products would not outweigh storing and adding up their sum.
-  constexpr int64_t tile = 16384, minProducts = 64, step = 16, longSum = 256;
   int64_t sums = 1;
   for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
     sums *= isReduced(op, loop) ? 1 : size;
   ColumnParts parts = getRows(op);
-  int64_t wanted = sums == 0 ? 0 : profile.units / int64_t(llvm::divideCeil(sums, tile));
+  int64_t wanted =
+      sums == 0 ? 0
+                : profile.units / int64_t(llvm::divideCeil(sums, tuning::contraction_parts::tile));
   if (wanted == 1 || (sums > 0 && wanted == 0 && profile.units > 0))
     wanted = chooseEvenParts(op, sums, parts.rows, profile);
   else if (profile.matrixTile > 0 && llvm::all_of(op.getDpsInputs(), [](Value factor) {
@@ -487,9 +485,11 @@ std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op,
                     getElementTypeOrSelf(factor.getType()).isBF16();
            }))
     wanted = chooseMatrixParts(sums, parts.rows, wanted);
-  if (wanted < 2 || parts.rows < longSum)
+  if (wanted < 2 || parts.rows < tuning::contraction_parts::longSum)
     return std::nullopt;
-  parts.chunk = std::max<int64_t>(minProducts, llvm::divideCeil(parts.rows, wanted));
+  parts.chunk = std::max<int64_t>(tuning::contraction_parts::minProducts,
+                                  llvm::divideCeil(parts.rows, wanted));
+  constexpr int64_t step = tuning::contraction_parts::step;
   for (parts.chunk = llvm::alignTo(parts.chunk, step); 2 * parts.chunk <= parts.rows;
        parts.chunk += step)
     if (findCut(op, parts) && !isFactorAsLarge(op, parts.getParts() * sums))

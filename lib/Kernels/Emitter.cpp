@@ -8,6 +8,7 @@
 #include "weir/Kernels/Emitter.h"
 
 #include "Blocks.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -69,7 +70,8 @@ int64_t weir::getLanes(const Profile &profile, ArrayRef<int64_t> sizes, int64_t 
   if (!profile.hasFreeVectors())
     return profile.vectorWidth == 4 && sizes.back() % 4 == 0 ? 4 : 1;
   int64_t lanes = profile.vectorWidth * max;
-  while (sizes.back() % lanes != 0 || (lanes > profile.vectorWidth && sizes.back() / lanes < 8))
+  while (sizes.back() % lanes != 0 ||
+         (lanes > profile.vectorWidth && sizes.back() / lanes < tuning::vectors::minUnits))
     lanes /= 2;
   return lanes;
 }
@@ -93,7 +95,9 @@ int64_t weir::getColumnLanes(const KernelDomain &domain, const Profile &profile)
   return !profile.hasFreeVectors() && lanes > 1 ? getVectorElements(domain, profile) : lanes;
 }
 
-int64_t weir::getMaxVectors(const KernelDomain &domain) { return domain.hasFunctions() ? 1 : 4; }
+int64_t weir::getMaxVectors(const KernelDomain &domain) {
+  return domain.hasFunctions() ? 1 : tuning::vectors::maxOfUnit;
+}
 
 SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
                                        ArrayRef<int64_t> sizes, int64_t lanes) {
@@ -186,9 +190,9 @@ void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &
 }
 
 int64_t weir::chooseWorkgroup(int64_t invocations, int64_t least, const Profile &profile) {
-  constexpr int64_t even = 4; // workgroups of a unit: none has much more to do than others
   int64_t size = profile.workgroupSize;
-  while (int64_t(llvm::divideCeil(invocations, size)) < even * profile.units &&
+  while (int64_t(llvm::divideCeil(invocations, size)) <
+             tuning::workgroups::minPerUnit * profile.units &&
          size % (2 * least) == 0)
     size /= 2;
   return size;

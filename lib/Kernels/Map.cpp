@@ -1,6 +1,7 @@
 //===- Map.cpp - Kernels that compute every point for itself --------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,9 +18,9 @@ static int64_t getShare(int64_t units, int64_t max, int64_t invocations = 1) {
 }
 
 /// Returns the max number of units of an invocation: as many as the profile likes, but not so many
-/// that fewer than 64 workgroups are left.
+/// that fewer than `tuning::workgroups::many` are left.
 static int64_t getMaxShare(const Profile &profile, int64_t units) {
-  return std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1,
+  return std::clamp<int64_t>(units / (profile.workgroupSize * tuning::workgroups::many), 1,
                              profile.elementsPerInvocation);
 }
 

@@ -1,6 +1,7 @@
 //===- MatrixBlockTile.cpp - Tiles of blocks by instructions on matrices --===//
 
 #include "Blocks.h"
+#include "Tuning.h"
 
 using namespace mlir;
 using namespace weir;
@@ -33,14 +34,15 @@ static Type getFactorType(const Blocks &blocks, OpOperand *columnFactor, const P
 /// their sums fit registers. Returns whether there are such.
 static bool chooseNumbers(MatrixBlockTile &tile, const KernelDomain &domain,
                           const Profile &profile) {
-  constexpr int64_t unit = 16, maxWidth = 256, maxSums = 128, manyElements = 64;
+  constexpr int64_t unit = 16;
   const Blocks &blocks = *domain.getBlocks();
   // Two inner sums take the registers of twice as many numbers. Kernels of rows get few registers,
   // and long lines take some, as do the places of a mask beside the maxima of rows.
   const int64_t width = getProduct(getInnerSizes(blocks.inner.front().op));
-  const bool isLarge = blocks.inner.size() > 1 || (!tile.columns && width > manyElements) ||
+  const bool isLarge = blocks.inner.size() > 1 ||
+                       (!tile.columns && width > tuning::blocks::manyMatrixElements) ||
                        (blocks.isOneWalk() && !findMasked(domain).empty());
-  SmallVector<int64_t> counts = {64, 32};
+  SmallVector<int64_t> counts = {tuning::blocks::matrixNumbers, tuning::blocks::fewMatrixNumbers};
   if (isLarge)
     std::swap(counts[0], counts[1]);
   return llvm::any_of(counts, [&](int64_t numbers) {
@@ -49,7 +51,7 @@ static bool chooseNumbers(MatrixBlockTile &tile, const KernelDomain &domain,
     bool fits = 2 * domain.getSizes()[blocks.walkedDim] >= numbers;
     auto add = [&](int64_t width, int64_t rows) {
       elements += rows * (width + tile.getRunElements());
-      fits &= width % unit == 0 && width <= maxWidth &&
+      fits &= width % unit == 0 && width <= tuning::blocks::maxMatrixElements &&
               numbers * width / tile.getRunElements() % tile.getThreads() == 0;
     };
     for (const Blocks::Inner &inner : blocks.inner)
@@ -57,16 +59,15 @@ static bool chooseNumbers(MatrixBlockTile &tile, const KernelDomain &domain,
     if (tile.columns)
       add(tile.columns, tile.type.isF16() ? 2 * numbers : numbers);             // f16 may be split
     const int64_t sums = tile.columns + int64_t(blocks.inner.size()) * numbers; // of a row
-    return fits && sums * MatrixBlockTile::rows / profile.subgroupSize <= maxSums &&
+    return fits &&
+           sums * MatrixBlockTile::rows / profile.subgroupSize <= tuning::blocks::maxMatrixSums &&
            elements * tile.type.getIntOrFloatBitWidth() / 8 <= profile.workgroupMemory;
   });
 }
 
 std::optional<MatrixBlockTile> weir::chooseMatrixBlockTile(const KernelDomain &domain,
                                                            const Profile &profile) {
-  // Columns of a tile; one of fewer is alone. Workgroups that keep a device busy.
-  constexpr int64_t columnUnit = 16, minColumns = 32, maxColumns = 128, manyWorkgroups = 128;
-  constexpr int64_t subgroupSize = 32;
+  constexpr int64_t columnUnit = 16, subgroupSize = 32;
   const Blocks *blocks = domain.getBlocks();
   if (!blocks || profile.matrixTile == 0 || profile.vectorWidth == 1 ||
       profile.subgroupSize != subgroupSize)
@@ -79,8 +80,9 @@ std::optional<MatrixBlockTile> weir::chooseMatrixBlockTile(const KernelDomain &d
     ContractionSides sides(domain, cast<linalg::GenericOp>(blocks->factor->getOwner()), profile);
     columnFactor = sides.columnFactor;
     int64_t columns = domain.getSizes()[sides.columnDim];
-    while (columnTiles * maxColumns < columns || columns % (columnTiles * columnUnit))
-      if (++columnTiles * minColumns > columns)
+    while (columnTiles * tuning::blocks::maxMatrixColumns < columns ||
+           columns % (columnTiles * columnUnit))
+      if (++columnTiles * tuning::blocks::minMatrixColumns > columns)
         return std::nullopt;
     tile.columns = columns / columnTiles;
     others = others / columns * columnTiles;
@@ -100,7 +102,8 @@ std::optional<MatrixBlockTile> weir::chooseMatrixBlockTile(const KernelDomain &d
         !chooseNumbers(tile, domain, profile))
       continue;
     best = tile;
-    if (others * llvm::divideCeil(allRows, tile.getTileRows()) >= manyWorkgroups)
+    if (others * llvm::divideCeil(allRows, tile.getTileRows()) >=
+        tuning::blocks::manyMatrixWorkgroups)
       break;
   }
   return best;

@@ -31,6 +31,7 @@
 #include "MatrixContraction.h"
 
 #include "Slabs.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -162,11 +163,11 @@ void MatrixContraction::chooseStages() {
   int64_t elements = 0;
   for (const Side *side : {&ofRows, &ofColumns})
     elements += countLines(*side) * getStride(*side);
-  constexpr int64_t largeWorkgroup = 256, mbarrierBytes = 1024; // up to the next slab
+  constexpr int64_t mbarrierBytes = 1024; // up to the next slab
   int64_t memory = emitter.profile.workgroupMemory;
   if (tile.isGroup)
     memory -= mbarrierBytes;
-  else if (threads < largeWorkgroup)
+  else if (threads < tuning::units::largeWorkgroup)
     memory = std::max(memory / 2, emitter.profile.getDeclaredMemory());
   int64_t fitting = memory / (elements * type.getIntOrFloatBitWidth() / 8);
   const int64_t slabs = tile.isGroup ? llvm::divideCeil(products, tile.slab) : products / tile.slab;

@@ -1,6 +1,7 @@
 //===- MatrixTile.cpp - Tiles of sums by instructions on matrices ----------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 #include "weir/Device/Device.h"
 
 #include <cmath>
@@ -63,8 +64,9 @@ static bool canCopyTiles(const KernelDomain &domain, linalg::GenericOp op, OpOpe
 /// are few; nor where factors of f32 would have to be transposed, which these instructions do not.
 static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, const Profile &profile,
                                                  linalg::GenericOp op, MatrixTile tile) {
-  constexpr int64_t lineBytes = 128, minStages = 3, groupRows = 64, groupSubgroups = 4;
+  constexpr int64_t lineBytes = 128, groupRows = 64, groupSubgroups = 4;
   constexpr int64_t barrierBytes = 1024; // of mbarriers, up to the next slab
+  constexpr int64_t minStages = tuning::matrices::minStages;
   const model::Device *device = model::findDevice(profile.sm);
   const int64_t elementBytes = tile.type.getIntOrFloatBitWidth() / 8;
   tile.isGroup = true;
@@ -151,10 +153,7 @@ static std::optional<MatrixTile> chooseGroupTile(const KernelDomain &domain, con
 
 SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
                                                       const Profile &profile) {
-  constexpr int64_t minProducts = 96, minElements = 64, runElements = 4; // as chooseGroupTile
-  // Shares of the units' flops that are reached with such factors and with others, as an H200 does
-  // for 4096 x 4096 x 4096; and of the memory's bytes by a transpose, a guess on the safe side.
-  constexpr double groupShare = 0.75, otherShare = 0.3, transposeShare = 0.35;
+  constexpr int64_t runElements = 4; // as chooseGroupTile
   const model::Device *device = model::findDevice(profile.sm);
   SmallVector<unsigned> summed;
   op.getReductionDims(summed);
@@ -179,8 +178,8 @@ SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
       return {};
     bool isLong = false; // along a dimension of its own
     for (unsigned dim = 0; dim < sizes.size(); ++dim)
-      isLong |=
-          map.isFunctionOfDim(dim) && !other.isFunctionOfDim(dim) && sizes[dim] >= minElements;
+      isLong |= map.isFunctionOfDim(dim) && !other.isFunctionOfDim(dim) &&
+                sizes[dim] >= tuning::matrices::minTransposedElements;
     if (!isLong)
       return {};
     if (map.getResults().back().isFunctionOfDim(summed.front()))
@@ -189,19 +188,18 @@ SmallVector<OpOperand *> weir::findFactorsToTranspose(linalg::GenericOp op,
     bytes += 2.0 * double(type.getNumElements()) * sizeof(float);
     ++transposes;
   }
-  if (products < minProducts || products % runElements != 0)
+  if (products < tuning::matrices::minTransposedProducts || products % runElements != 0)
     return {};
   const double peak = *device->matrixTf32 * *device->clock * double(profile.units);
-  const double saved = flops / peak * (1 / otherShare - 1 / groupShare);
-  const double spent =
-      bytes / (*device->dramBytes * transposeShare) + transposes * device->launch.orZero();
+  const double saved =
+      flops / peak * (1 / tuning::matrices::otherShare - 1 / tuning::matrices::groupShare);
+  const double spent = bytes / (*device->dramBytes * tuning::matrices::transposeShare) +
+                       transposes * device->launch.orZero();
   return saved > spent ? found : SmallVector<OpOperand *>();
 }
 
 std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
                                                  const Profile &profile) {
-  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
-  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16;
   constexpr int64_t subgroupSize = 32;
   if (profile.matrixTile == 0 || profile.vectorWidth == 1 || profile.subgroupSize != subgroupSize ||
       domain.getShape() != KernelShape::Contraction || domain.getContractions().size() != 1 ||
@@ -247,14 +245,16 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
       continue;
     int64_t tiles =
         batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
-    if (columnSubgroups == wide && (!canBeWide || tiles < std::max(profile.units, manyWorkgroups) ||
-                                    allRows % height != 0 || allColumns % width != 0))
+    if (columnSubgroups == wide &&
+        (!canBeWide || tiles < std::max(profile.units, tuning::workgroups::many) ||
+         allRows % height != 0 || allColumns % width != 0))
       continue;
     // Half of a tile behind the end is too much.
-    if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
+    if (tiles < tuning::workgroups::few ||
+        2 * batches * allRows * allColumns < tiles * height * width)
       continue;
     best = tile;
-    if (tiles >= manyWorkgroups)
+    if (tiles >= tuning::workgroups::many)
       break;
   }
   return best;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Blocks.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -135,7 +136,8 @@ SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBod
 
 bool PointEmitter::isLongSum(ArrayRef<Operation *> combiners, int64_t terms, int64_t max,
                              int64_t trips) const {
-  const int64_t maxUnrolled = domain.hasFunctions() ? 8 : 32;
+  const int64_t maxUnrolled =
+      domain.hasFunctions() ? tuning::sums::maxUnrolledFunctions : tuning::sums::maxUnrolled;
   return terms > max && trips / maxUnrolled <= profile.maxLoopTrips &&
          llvm::any_of(combiners, llvm::IsaPred<arith::AddFOp>);
 }
@@ -163,6 +165,7 @@ SmallVector<Value> PointEmitter::loopInBlocks(int64_t trips, ValueRange carried,
   };
   const int64_t whole = trips / blocks.trips, rest = trips % blocks.trips;
   SumBlocks ofBlocks = blocks;
+  constexpr int64_t maxBlocks = tuning::sums::maxBlocks;
   ofBlocks.trips = blocks.isNested && whole > maxBlocks ? maxBlocks : 0;
   SmallVector<Value> totals = loopInBlocks(whole, carried, ofBlocks, addWhole);
   if (rest == 0 && !end)

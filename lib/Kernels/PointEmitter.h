@@ -137,14 +137,7 @@ public:
   // by about the root of n of them where they are random. So a long sum is made in blocks, each of
   // which is added up from zero: it is off by as much as one of as many terms as a block has and
   // there are blocks. See N. J. Higham, "Accuracy and Stability of Numerical Algorithms", chapter
-  // 4 (blocked summation).
-
-  /// Max number of terms that a sum of a row takes one after the other, the number that a block has
-  /// where there are more, and the max number of blocks that are added one after the other.
-  static constexpr int64_t maxTerms = 1024, blockTerms = 512, maxBlocks = 64;
-  /// Max number of products that the sum of a contraction takes one after the other: each product
-  /// costs less than an element of a row, so blocks cost more.
-  static constexpr int64_t maxProducts = 4096;
+  // 4 (blocked summation). Their sizes are in Tuning.h.
 
   /// Whether a sum of `terms` terms is made in blocks if one of up to `max` is not. Other
   /// combinations than sums of floats lose nothing, or as much in any order. An invocation makes

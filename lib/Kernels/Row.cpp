@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,9 +32,6 @@ private:
   static constexpr unsigned nextRowCoordinate = tileRowCoordinate;
   /// The first pass waits for the row itself. If there is a third, it is the one that writes.
   static constexpr unsigned prefetchingPass = 1;
-  /// Bytes of the longest row that is prefetched to the first level of the caches: a quarter of it,
-  /// as the row itself and what it is combined with are there, too.
-  static constexpr int64_t maxFirstLevelRow = 8192;
 
   PointEmitter &emitter;
   const Profile &profile;
@@ -225,9 +223,9 @@ void RowEmitter::walkRests(ArrayRef<Value> starts,
 SmallVector<Value> RowEmitter::addUp(int64_t trips, int64_t terms, ArrayRef<Value> neutral,
                                      PointEmitter::LoopBody body) {
   PointEmitter::SumBlocks blocks{0, SmallVector<Value>(neutral), combinersOfPass};
-  if (emitter.isLongSum(combinersOfPass, trips * terms, PointEmitter::maxTerms,
+  if (emitter.isLongSum(combinersOfPass, trips * terms, tuning::sums::maxTerms,
                         trips * layout.rowsPerTeam))
-    blocks.trips = PointEmitter::blockTerms / terms;
+    blocks.trips = tuning::sums::blockTerms / terms;
   return emitter.loopInBlocks(trips, neutral, blocks, std::move(body));
 }
 
@@ -446,7 +444,7 @@ void RowEmitter::choosePrefetched() {
 /// Emits the prefetches for the next row at the trip that code is emitted for.
 void RowEmitter::prefetchNextRow() {
   for (auto [buffer, address] : prefetched) {
-    bool isShort = getRowBytes(buffer) <= maxFirstLevelRow;
+    bool isShort = getRowBytes(buffer) <= tuning::rows::maxPrefetchedToL1;
     emitter.prefetch(buffer,
                      address.replace(emitter.dim(unitCoordinate), emitter.dim(nextRowCoordinate)),
                      isShort ? 1 : 2);

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -49,16 +50,13 @@ static bool isOfRow(AffineExpr address) {
          address.isFunctionOfDim(tripCoordinate);
 }
 
-/// LLVM makes a condition of the number of two trips, which a verifier does not follow.
-static constexpr int64_t fewestRows = 3;
-
 /// Returns the rows that a workgroup owns, if a unit holds up to `held` workgroups: as few as let
 /// all run at a time, or some more where the unit with the most rows has fewer then. Returns 0 if
 /// there are too few rows.
 static int64_t chooseRowsPerTeam(int64_t rows, int64_t units, int64_t held) {
-  constexpr int64_t enough = 16; // only the first one is waited for
+  constexpr int64_t enough = tuning::row_copies::enoughRows;
   const int64_t least =
-      std::clamp(int64_t(llvm::divideCeil(rows, units * held)), fewestRows, enough);
+      std::clamp(int64_t(llvm::divideCeil(rows, units * held)), tuning::loops::minTrips, enough);
   const int64_t most = std::min<int64_t>(llvm::divideCeil(rows, units), enough);
   int64_t best = 0, fewest = INT64_MAX;
   for (int64_t each = least; each <= most; ++each) {
@@ -110,7 +108,7 @@ RowCopies::RowCopies(PointEmitter &emitter, const Survey &survey, const RowLayou
     rowsPerTeam = chooseRowsPerTeam(layout.rows, profile.units, held);
   else if (layout.rows % layout.rowsPerTeam == 0 && layout.restUnits == 0)
     rowsPerTeam = layout.rowsPerTeam; // shorter parts, and rests, make code that is hard to prove
-  if (rowsPerTeam >= fewestRows)
+  if (rowsPerTeam >= tuning::loops::minTrips)
     loads = std::move(found);
 }
 
@@ -122,7 +120,6 @@ int64_t RowCopies::getBytes(int64_t trip) const {
 /// Chooses what of a row stays in workgroup memory of so many bytes; returns whether registers hold
 /// what is left, a small part of it.
 bool RowCopies::shareRows(SmallVector<Load> &found, int64_t bytes) const {
-  constexpr int64_t maxVectors = 4, share = 4; // of an invocation in registers, and of the row
   int64_t vectors = 0;
   for (int64_t trip = 0; trip < layout.getTrips(); ++trip)
     for (Load &load : found) {
@@ -133,7 +130,8 @@ bool RowCopies::shareRows(SmallVector<Load> &found, int64_t bytes) const {
       else
         ++vectors;
     }
-  return vectors <= maxVectors && share * vectors <= layout.getTrips() * int64_t(found.size());
+  return vectors <= tuning::row_copies::maxVectors &&
+         tuning::row_copies::minRatio * vectors <= layout.getTrips() * int64_t(found.size());
 }
 
 bool RowCopies::isLast(unsigned pass) const {
@@ -167,7 +165,6 @@ SmallVector<RowCopies::Load> RowCopies::findLoads(const Survey &survey) const {
 /// Whether functions of the elements take longer than their way from and to memory. Then other
 /// workgroups of the unit hide that way as well.
 bool RowCopies::isBoundByFunctions(ArrayRef<Load> found) const {
-  constexpr int64_t enoughBits = 32; // of an element, moved while a function is computed
   if (!emitter.domain.hasFunctions())
     return false;
   int64_t bits = 0;
@@ -178,7 +175,7 @@ bool RowCopies::isBoundByFunctions(ArrayRef<Load> found) const {
     if (getOpShape(op) == OpShape::Pointwise && emitter.domain.hasColumns(op))
       bits += getStorageType(emitter.getElementType(value)).getIntOrFloatBitWidth();
   }
-  return bits < enoughBits;
+  return bits < tuning::row_copies::minBitsOfFunction;
 }
 
 void RowCopies::allocate() {

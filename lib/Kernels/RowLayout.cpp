@@ -1,6 +1,7 @@
 //===- RowLayout.cpp - Who computes which part of a row -------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 using namespace mlir;
 using namespace weir;
@@ -8,9 +9,8 @@ using namespace weir;
 /// Returns the invocations that share a row across memory: as many as keep a device busy where rows
 /// are few and long. All teams of a workgroup have a row, since all wait at its barriers.
 static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &profile) {
-  constexpr int64_t maxTeam = 16; // each invocation combines the sums of all
-  constexpr int64_t minTerms = 8; // of an invocation
-  constexpr int64_t busy = 128;   // invocations that keep a unit busy
+  constexpr int64_t maxTeam = tuning::rows::maxTeamAcross, minTerms = tuning::rows::minTermsAcross,
+                    busy = tuning::rows::busyInvocations;
   int64_t best = 1;
   for (int64_t team = 2; team <= maxTeam && team <= profile.workgroupSize; team *= 2)
     if (rows * team <= profile.units * busy && length >= minTerms * team &&
@@ -27,7 +27,7 @@ static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &pro
 /// Where columns may be kept, all invocations of a team have as many units of the row: no verifier
 /// follows LLVM's code for a rest behind several trips.
 static int64_t chooseTeam(int64_t length, int64_t units, bool movesHalves, const Profile &profile) {
-  constexpr int64_t elements = 16; // of an invocation
+  constexpr int64_t elements = tuning::rows::elements;
   int64_t team = profile.subgroupSize;
   while (team * elements < length && 2 * team <= profile.maxWorkgroupSize)
     team *= 2;
@@ -79,9 +79,8 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
              : mapping == RowMapping::Subgroup ? profile.subgroupSize
                                                : workgroup;
   if (isAcross && profile.units > 0) {
-    constexpr int64_t least = 128; // invocations, of a line of memory or more
     teamSize = chooseTeamAcross(rows, length, profile);
-    workgroup = chooseWorkgroup(rows * teamSize, least, profile);
+    workgroup = chooseWorkgroup(rows * teamSize, tuning::rows::minWorkgroupAcross, profile);
   }
   isInterleaved = isAcross && teamSize > 1;
   teams = workgroup / teamSize;
@@ -89,13 +88,14 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   restUnits = units % teamSize;
   // One sum would wait for itself at every trip.
   if (profile.hasFreeVectors() && !isAcross)
-    sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, 4));
-  tripsAtOnce = profile.units > 0 ? 8 : sums;
+    sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, tuning::rows::maxSums));
+  tripsAtOnce = profile.units > 0 ? tuning::rows::tripsAtOnce : sums;
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
-  constexpr int64_t ofUnit = 4096; // twice the invocations that a unit runs at a time
-  int64_t enough = profile.units > 0 ? profile.units * ofUnit / teamSize : teams * 256;
-  rowsPerTeam =
-      domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / enough, 1, 8) : domain.getChunk();
+  int64_t enough = profile.units > 0 ? profile.units * tuning::rows::invocationsInTurn / teamSize
+                                     : teams * tuning::rows::workgroupsInTurn;
+  rowsPerTeam = domain.getColumnOps().empty()
+                    ? std::clamp<int64_t>(rows / enough, 1, tuning::rows::maxRowsInTurn)
+                    : domain.getChunk();
 }
 
 std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,

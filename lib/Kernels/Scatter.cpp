@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,20 +92,19 @@ void ScatterEmitter::layOut() {
   for (unsigned dim = 0; dim < domain.getNumRows(); ++dim)
     if (dim != rowDim && !(hasColumns && dim == last))
       (dim < rowDim ? outer : inner).push_back(dim);
-  // Elements of a part fill a line of the cache, which has one writer then.
-  constexpr int64_t most = 16, ofLine = 16; // invocations, elements
+  constexpr int64_t maxParts = tuning::scatters::maxParts;
   int64_t places = getProduct(getSizes(inner));
-  for (parts = std::clamp<int64_t>(places / ofLine, 1, most); places % parts != 0;)
+  for (parts = std::clamp<int64_t>(places / tuning::scatters::minElements, 1, maxParts);
+       places % parts != 0;)
     --parts;
   if (!hasColumns)
     return;
   columns = domain.getRowSizes().back();
   lanes = getLanesBeforeRest(emitter.profile, columns);
   rests = getRests(columns, lanes);
-  // Each invocation reads all names, so that a share of few columns gains nothing.
-  constexpr int64_t enough = 8; // vectors
   int64_t units = columns / lanes;
-  for (blocks = std::clamp<int64_t>(units / enough, 1, most); units % blocks != 0;)
+  for (blocks = std::clamp<int64_t>(units / tuning::scatters::minVectors, 1, maxParts);
+       units % blocks != 0;)
     --blocks;
 }
 

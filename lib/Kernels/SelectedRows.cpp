@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -62,7 +63,6 @@ private:
   void storeRow(const Sums &sums);
   void emitTeam(Value number, int64_t blocks);
 
-  static constexpr int64_t termsAtOnce = 4; ///< whose conditions are loaded at a time
   SmallVector<Value> atTerm(Value number, ValueRange carried, PointEmitter::LoopBody body);
   SmallVector<Value> addTerms(ArrayRef<Value> numbers, ValueRange before);
   SmallVector<Value> addTerms(Value first, int64_t count, ValueRange before);
@@ -298,6 +298,7 @@ SmallVector<Value> SelectedRows::addTerms(Value first, int64_t count, ValueRange
   auto offset = [&](Value from, int64_t by) -> Value {
     return arith::AddIOp::create(emitter.builder(), emitter.loc, from, emitter.indexConstant(by));
   };
+  constexpr int64_t termsAtOnce = tuning::selected_rows::termsAtOnce;
   int64_t turns = count / termsAtOnce;
   SmallVector<Value> sums = emitter.loop(turns, before, [&](Value turn, ValueRange running) {
     OpBuilder &b = emitter.builder();
@@ -348,7 +349,7 @@ void SelectedRows::emitTeam(Value number, int64_t blocks) {
   emitter.setCoordinate(unitCoordinate, emitter.expand(digits[0]));
   emitter.setCoordinate(tileColumnCoordinate, emitter.expand(digits[1]));
   SmallVector<Value> sums(ofLane, getStart());
-  constexpr int64_t perLane = 4; // terms whose conditions a lane loads at a time
+  constexpr int64_t perLane = tuning::selected_rows::termsOfLane;
   int64_t terms = getProduct(domain.getColumnSizes());
   int64_t atOnce = perLane * emitter.profile.subgroupSize, chunks = terms / atOnce;
   sums = emitter.loop(chunks, sums, [&](Value chunk, ValueRange running) {
@@ -367,11 +368,11 @@ void SelectedRows::emitTeam(Value number, int64_t blocks) {
 }
 
 void SelectedRows::runTeams(EmittedKernel &launch) {
-  constexpr int64_t maxOfLane = 8; // whose sums fit in registers
   const Profile &profile = emitter.profile;
   int64_t rows = getProduct(domain.getRowSizes().drop_back());
   int64_t teams = profile.workgroupSize / profile.subgroupSize;
-  ofLane = std::clamp<int64_t>(llvm::divideCeil(units, profile.subgroupSize), 1, maxOfLane);
+  ofLane = std::clamp<int64_t>(llvm::divideCeil(units, profile.subgroupSize), 1,
+                               tuning::selected_rows::maxUnitsOfLane);
   int64_t blocks = llvm::divideCeil(units, profile.subgroupSize * ofLane);
   emitWorkgroups(emitter, llvm::divideCeil(rows * blocks, teams), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -72,11 +73,11 @@ void Sequence::load(ArrayRef<AffineExpr> loops) {
 /// Returns how many steps' operands are loaded at a time. A GPU's invocations of one point each are
 /// too few to wait for memory one step after the other.
 int64_t Sequence::chooseSteps(int64_t steps) {
-  constexpr int64_t most = 32, fewest = 2; // loads, steps
   if (emitter.profile.hasFreeVectors() || emitter.profile.units == 0 || op.getNumDpsInputs() == 0)
     return 1;
-  int64_t atOnce = std::clamp<int64_t>(most / op.getNumDpsInputs(), 1, 8);
-  return steps < fewest * atOnce ? 1 : atOnce;
+  int64_t atOnce = std::clamp<int64_t>(tuning::sequences::maxLoads / op.getNumDpsInputs(), 1,
+                                       tuning::sequences::maxSteps);
+  return steps < tuning::sequences::minTurns * atOnce ? 1 : atOnce;
 }
 
 /// Takes all steps of a point, or of `lanes` neighbours. Those of several points take turns.
@@ -184,10 +185,9 @@ int64_t Sequence::chooseLanes() {
 /// of `all` that there are. A step waits for the one before it; on a processor steps of other
 /// points fill that time.
 int64_t Sequence::choosePoints(int64_t count, int64_t all, int64_t fewestUnits) const {
-  constexpr int64_t most = 4;
   if (!emitter.profile.hasFreeVectors())
     return 1;
-  for (int64_t atOnce = most; atOnce > 1; atOnce /= 2)
+  for (int64_t atOnce = tuning::sequences::maxPoints; atOnce > 1; atOnce /= 2)
     if (count % atOnce == 0 && all / atOnce >= fewestUnits)
       return atOnce;
   return 1;
@@ -197,7 +197,8 @@ void Sequence::run(EmittedKernel &launch) {
   ArrayRef<int64_t> rows = domain.getRowSizes();
   int64_t lanes = chooseLanes();
   if (lanes == 1) {
-    int64_t count = getProduct(rows), atOnce = choosePoints(count, count, 64);
+    int64_t count = getProduct(rows),
+            atOnce = choosePoints(count, count, tuning::sequences::minPointUnits);
     emitUnits(emitter, count / atOnce, launch, [&](Value number) {
       AffineExpr first = emitter.setCoordinate(unitCoordinate, number) * atOnce;
       SmallVector<SmallVector<AffineExpr>> points;
@@ -208,7 +209,7 @@ void Sequence::run(EmittedKernel &launch) {
     return;
   }
   int64_t units = rows.back() / lanes, all = getProduct(rows.drop_back()) * units;
-  int64_t atOnce = choosePoints(units, all, 8);
+  int64_t atOnce = choosePoints(units, all, tuning::sequences::minVectorUnits);
   emitUnits(emitter, all / atOnce, launch, [&](Value number) {
     AffineExpr first = emitter.setCoordinate(unitCoordinate, number) * atOnce;
     SmallVector<SmallVector<AffineExpr>> vectors;

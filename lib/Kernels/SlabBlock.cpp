@@ -16,6 +16,7 @@
 
 #include "Blocks.h"
 #include "Slabs.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -89,8 +90,7 @@ static bool sumsF32(const Blocks &blocks) {
 
 std::optional<SlabBlockTile> weir::chooseSlabBlockTile(const KernelDomain &domain,
                                                        const Profile &profile) {
-  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
-  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16, elementBytes = 4;
+  constexpr int64_t elementBytes = 4;
   const Blocks *blocks = domain.getBlocks();
   SlabBlockTile tile;
   if (!blocks || profile.contractionSlab == 0 || profile.hasFreeVectors() ||
@@ -122,11 +122,11 @@ std::optional<SlabBlockTile> weir::chooseSlabBlockTile(const KernelDomain &domai
     bool isShared = llvm::all_of(ArrayRef({height, tile.getNumbers(), width}), [&](int64_t side) {
       return canShareSlab(side, tile.slab, tile.getThreads());
     });
-    if (!isShared || tiles < fewWorkgroups || 2 * allRows < height ||
+    if (!isShared || tiles < tuning::workgroups::few || 2 * allRows < height ||
         elements * elementBytes > profile.getDeclaredMemory())
       continue;
     best = tile;
-    if (tiles >= manyWorkgroups)
+    if (tiles >= tuning::workgroups::many)
       break;
   }
   return best;

@@ -18,14 +18,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Slabs.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace weir;
-
-/// Sums that an invocation has registers for.
-static constexpr int64_t maxSums = 256;
 
 namespace {
 enum SlabCoordinates : unsigned {
@@ -44,8 +42,6 @@ enum SlabCoordinates : unsigned {
 //===----------------------------------------------------------------------===//
 
 std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const Profile &profile) {
-  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
-  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16;
   if (profile.contractionSlab == 0 || profile.hasFreeVectors() || profile.vectorWidth == 1 ||
       domain.getContractions().size() != 1 || domain.getBlocks())
     return std::nullopt;
@@ -67,13 +63,12 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   bool hasMany = false, hasWhole = false;
   double least = 0;
   // From the largest down, until there are many workgroups. Where the number of units is known, the
-  // one with which the busiest unit is done first: smaller tiles load more for each sum, and are
-  // assumed to reach these shares of the largest one's flops.
-  for (auto [rows, columns, flops] :
-       {std::tuple(2, 4, 1.0), {2, 2, 0.95}, {1, 2, 0.8}, {1, 1, 0.6}}) {
+  // one with which the busiest unit is done first.
+  for (auto [rows, columns, flops] : tuning::slabs::sizes) {
     tile.rows = profile.slabTile / 2 * rows;
     tile.columns = profile.slabTile / 2 * columns;
-    if (tile.rows % slabVector || tile.columns % slabVector || tile.rows * tile.columns > maxSums)
+    if (tile.rows % slabVector || tile.columns % slabVector ||
+        tile.rows * tile.columns > tuning::slabs::maxSums)
       continue;
     int64_t height = tile.getTileRows(), width = tile.getTileColumns();
     tile.slab = std::max(
@@ -86,7 +81,8 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     int64_t tiles =
         batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
     // Half of a tile behind the end is too much.
-    if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
+    if (tiles < tuning::workgroups::few ||
+        2 * batches * allRows * allColumns < tiles * height * width)
       continue;
     // Elements behind the end of a part's tiles are not proved to stay inside: a smaller tile is
     // taken if it has nothing there.
@@ -103,7 +99,7 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     }
     if (!hasWhole && (!hasMany || isWhole))
       best = tile;
-    hasMany |= tiles >= manyWorkgroups;
+    hasMany |= tiles >= tuning::workgroups::many;
     if (hasMany && isWhole)
       break;
   }
@@ -162,9 +158,6 @@ private:
 /// Returns the number of slabs that are in workgroup memory at a time, where slabs are copied: a
 /// copy has the time to add up all slabs but one. 1 where none are copied.
 int64_t SlabContraction::chooseStages() const {
-  constexpr int64_t clocks = 1024;  // from memory, under load
-  constexpr int64_t lanes = 128;    // of a unit, an fma each in a clock
-  constexpr int64_t manySums = 128; // registers are for one workgroup
   const Profile &profile = emitter.profile;
   if (!profile.copiesAsynchronously())
     return 1;
@@ -173,11 +166,11 @@ int64_t SlabContraction::chooseStages() const {
   for (const SlabSide *side : {&ofRows, &ofColumns})
     elements += getSlabElements(side->elements, side->slab);
   int64_t memory = profile.workgroupMemory;
-  if (sums < manySums)
+  if (sums < tuning::slabs::manySums)
     memory = std::max(memory / 2, profile.getDeclaredMemory());
   const int64_t fitting = memory / (elements * type.getIntOrFloatBitWidth() / 8);
-  const int64_t wanted =
-      1 + llvm::divideCeil(clocks * lanes, sums * tile.slab * profile.workgroupSize);
+  const int64_t wanted = 1 + llvm::divideCeil(tuning::units::latency * tuning::units::fmaLanes,
+                                              sums * tile.slab * profile.workgroupSize);
   return std::max<int64_t>(1,
                            std::min({profile.matrixStages, fitting, wanted, products / tile.slab}));
 }

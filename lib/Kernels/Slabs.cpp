@@ -1,6 +1,7 @@
 //===- Slabs.cpp - Factors that a workgroup shares in its memory ----------===//
 
 #include "Slabs.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -10,9 +11,6 @@
 
 using namespace mlir;
 using namespace weir;
-
-/// Products whose code stands one behind the other: a loop around each costs instructions.
-static constexpr int64_t unrolledProducts = 8;
 
 Value weir::allocateShared(PointEmitter &emitter, Type type, int64_t elements) {
   auto shared =
@@ -92,9 +90,7 @@ SmallVector<AffineExpr> SlabSide::getProducts(AffineExpr number, int64_t vector)
 }
 
 void SlabSide::chooseShares(AffineExpr thread, AffineExpr any, bool allowCopies) {
-  // Neighbouring products that invocations side by side copy one by one: a sector of the operand,
-  // whose elements get to different banks.
-  constexpr int64_t copiedProducts = 8;
+  constexpr int64_t copiedProducts = tuning::slabs::copiedProducts;
   constexpr int64_t leastCopy = 4, largestCopy = 16; // bytes, of `cp.async`
   AffineExpr lane = emitter.vectorLane();
   auto isWhole = [&](AffineExpr element, ArrayRef<AffineExpr> products) {
@@ -346,8 +342,7 @@ SmallVector<Value> weir::walkStages(PointEmitter &emitter, const StageWalk &walk
   // copies of slabs that are not there: its groups are empty. It is not part of the loop where
   // something is loaded; nor of fewer rounds: LLVM makes a condition of the number of two trips,
   // which a verifier does not follow.
-  constexpr int64_t fewestRounds = 3;
-  const bool isLastInLoop = walk.copiesAll && walk.slabs / walk.stages >= fewestRounds;
+  const bool isLastInLoop = walk.copiesAll && walk.slabs / walk.stages >= tuning::loops::minTrips;
   const int64_t rounds = (walk.slabs - (isLastInLoop ? 0 : ahead)) / walk.stages;
   const bool isGuarded = rounds * walk.stages + ahead > walk.slabs;
   SmallVector<Value> sums = emitter.loop(rounds, start, [&](Value trip, ValueRange running) {
@@ -423,7 +418,8 @@ SmallVector<Value> SlabSums::add(Value ofRows, AffineExpr first, Value ofColumns
                                  emitter.indexConstant(distance))
         .getResult();
   };
-  int64_t together = count % unrolledProducts == 0 ? unrolledProducts : 1;
+  constexpr int64_t unrolled = tuning::slabs::unrolledProducts;
+  int64_t together = count % unrolled == 0 ? unrolled : 1;
   return emitter.loop(count / together, sums, [&](Value trip, ValueRange running) {
     AffineExpr begin = emitter.setCoordinate(coordinate, trip) * together;
     OpBuilder &b = emitter.builder();

@@ -1,16 +1,13 @@
 //===- SubgroupBlock.cpp - Sums of inner contractions in a subgroup -------===//
 
 #include "Blocks.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace weir;
-
-/// Chunks of products whose code stands one behind the other: what does not depend on the block is
-/// then loaded before all blocks.
-static constexpr int64_t maxUnrolledChunks = 16;
 
 namespace {
 /// Behind the coordinates of a contraction.
@@ -22,8 +19,8 @@ enum BlockCoordinates : unsigned {
 } // namespace
 
 int64_t weir::chooseBlockRows(int64_t rows) {
-  constexpr int64_t max = 16, enough = 10;
-  for (int64_t count = max; count >= enough; --count)
+  constexpr int64_t max = tuning::blocks::maxRows;
+  for (int64_t count = max; count >= tuning::blocks::minRows; --count)
     if (rows % count == 0)
       return count;
   return llvm::divideCeil(rows, llvm::divideCeil(rows, max));
@@ -119,7 +116,7 @@ SmallVector<Value> SubgroupBlock::sum(const Blocks::Inner &inner,
   Type type = emitter.getElementType(op->getResult(0));
   SmallVector<Value> sums(points.size(), arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
   int64_t chunks = steps / lanes;
-  if (chunks <= maxUnrolledChunks)
+  if (chunks <= tuning::blocks::maxUnrolledChunks)
     for (int64_t chunk = 0; chunk < chunks; ++chunk)
       sums = addChunk(emitter.constant(chunk * lanes), lanes, sums);
   else

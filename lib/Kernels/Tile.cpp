@@ -2,19 +2,10 @@
 
 #include "Tile.h"
 #include "TileBlock.h"
+#include "Tuning.h"
 
 using namespace mlir;
 using namespace weir;
-
-/// Fewer workgroups than this leave a device idle.
-static constexpr int64_t fewWorkgroups = 16;
-/// Rows that make a copy of the columns worth its time.
-static constexpr int64_t manyRows = 48;
-/// Most products whose code is written one behind the other.
-static constexpr int64_t maxUnrolled = 9;
-/// Products of all sums of a tile that stand one behind the other, at most: more take longer to
-/// compile than a loop around them takes to run.
-static constexpr int64_t maxUnrolledSums = 128;
 
 Tile::Tile(PointEmitter &emitter, linalg::GenericOp op)
     : emitter(emitter), profile(emitter.profile), op(op), sizes(emitter.domain.getSizes()),
@@ -176,16 +167,16 @@ int64_t Tile::getReuse(OpOperand *factor) const {
 /// Returns the time of a product, roughly, in operations of a vector: its part of an fma, of a copy
 /// and of a store.
 double Tile::getCost(const Candidate &candidate) const {
-  constexpr double copyOperations = 1.5, storeOperations = 4;
   int64_t products = std::max<int64_t>(getProduct(getSummed()), 1);
   double cost = 1.0 / candidate.lanes;
   if (candidate.way == Way::Packed) {
     int64_t run = getRun(candidate.factor, candidate.dims, candidate.lanes);
     if (!summedDims.empty() && sizes[summedDims.back()] % candidate.lanes == 0 &&
         isVector(candidate.factor, summedDims.back(), candidate.lanes))
-      run = std::max<int64_t>(run, 4); // transposed
-    cost +=
-        copyOperations / (run * std::clamp<int64_t>(getReuse(candidate.factor), 1, 2 * manyRows));
+      run = std::max(run, tuning::tiles::transposedRun);
+    cost += tuning::tiles::copyOperations /
+            (run *
+             std::clamp<int64_t>(getReuse(candidate.factor), 1, 2 * tuning::tiles::minRowsOfCopy));
   }
   // Neighbouring columns are neighbours in the result as far as they are its last dimensions.
   int64_t neighbours = 1;
@@ -196,7 +187,7 @@ double Tile::getCost(const Candidate &candidate) const {
   if (neighbours != count(candidate.dims))
     while (stored > 1 && neighbours % stored != 0)
       stored /= 2;
-  return cost + storeOperations / (double(stored) * products);
+  return cost + tuning::tiles::storeOperations / (double(stored) * products);
 }
 
 /// Returns the best single dimension for the columns: the innermost one of the result along which a
@@ -215,7 +206,9 @@ Tile::Candidate Tile::chooseDimension() {
       continue;
     int64_t vector = getMaxLanes(sizes[dim]);
     bool isDirect = isVector(factor, dim, vector);
-    int64_t score = vector * (isDirect ? 1000 : std::min(getReuse(factor), 4 * manyRows));
+    int64_t score =
+        vector * (isDirect ? tuning::tiles::rowsOfDirect
+                           : std::min(getReuse(factor), 4 * tuning::tiles::minRowsOfCopy));
     if (score <= best)
       continue;
     best = score;
@@ -307,7 +300,7 @@ void Tile::chooseDot() {
                isVector(columnFactor, innermost, vector) && isVector(rowFactor, innermost, vector);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   bool fits = products * lanes * bytes <= profile.getDeclaredMemory();
-  if (isDot && (count(rowDims) * count(otherRowDims) < manyRows || !fits)) {
+  if (isDot && (count(rowDims) * count(otherRowDims) < tuning::tiles::minRowsOfCopy || !fits)) {
     way = Way::Dot;
     lanes = vector;
   }
@@ -317,16 +310,17 @@ void Tile::chooseDot() {
 /// as in a row-major factor of 1024 columns of f32, and many rows read each: caches keep only a few
 /// lines of such places, so that reading them again costs more than copying them once.
 bool Tile::isPageApart() const {
-  constexpr int64_t page = 4096, few = 64; // bytes, and products
   if (emitter.domain.getBlocks() || columnDims.size() != 1 || summedDims.empty() ||
-      sizes[summedDims.back()] < few || getReuse(columnFactor) < manyRows)
+      sizes[summedDims.back()] < tuning::tiles::minPages ||
+      getReuse(columnFactor) < tuning::tiles::minRowsOfCopy)
     return false;
   auto type = cast<RankedTensorType>(columnFactor->get().getType());
   SmallVector<AffineExpr> point = getCoordinates(), next = point;
   next[summedDims.back()] = next[summedDims.back()] + 1;
   std::optional<int64_t> distance = emitter.getDistance(
       type.getShape(), getIndices(columnFactor, point), getIndices(columnFactor, next));
-  return distance.value_or(0) != 0 && *distance * type.getElementTypeBitWidth() / 8 % page == 0;
+  return distance.value_or(0) != 0 &&
+         *distance * type.getElementTypeBitWidth() / 8 % tuning::tiles::page == 0;
 }
 
 void Tile::chooseTile() {
@@ -335,12 +329,11 @@ void Tile::chooseTile() {
   rowTiles = llvm::divideCeil(units, rows);
   rows *= rowUnit;
   int64_t vectors = std::min(profile.contractionRows * profile.contractionColumns / rows,
-                             4 * profile.contractionColumns);
+                             tuning::tiles::maxWidening * profile.contractionColumns);
   int64_t unit = way == Way::Dot ? 1 : lanes;
   // A block is computed again for each tile of columns.
-  constexpr int64_t maxBlockColumns = 512;
   if (emitter.domain.getBlocks())
-    vectors = maxBlockColumns / unit;
+    vectors = tuning::blocks::maxColumnsOfProcessor / unit;
   vectors = std::clamp<int64_t>(vectors, 1, allColumns / unit);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   int64_t vectorBytes = getProduct(getSummed()) * lanes * bytes;
@@ -360,8 +353,10 @@ void Tile::choosePacking() {
     return;
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = count(otherRowDims) * rowTiles;
-  int64_t enough = llvm::divideCeil(columnDims.size() > 1 ? 2 * manyRows : manyRows, rows);
-  packedTiles = count(batchDims) * columnTiles * tiles / fewWorkgroups;
+  int64_t enough = llvm::divideCeil(columnDims.size() > 1 ? 2 * tuning::tiles::minRowsOfCopy
+                                                          : tuning::tiles::minRowsOfCopy,
+                                    rows);
+  packedTiles = count(batchDims) * columnTiles * tiles / tuning::workgroups::few;
   packedTiles = std::min(std::max(packedTiles, enough), tiles);
   int64_t products = getProduct(getSummed());
   if (products * columns * bytes <= memory)
@@ -397,8 +392,9 @@ void Tile::chooseBlocks() {
   isChunked = true;
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = count(otherRowDims) * rowTiles;
-  packedTiles = count(batchDims) * columnTiles * tiles / fewWorkgroups;
-  packedTiles = std::min(std::max<int64_t>(packedTiles, llvm::divideCeil(manyRows, rows)), tiles);
+  packedTiles = count(batchDims) * columnTiles * tiles / tuning::workgroups::few;
+  packedTiles = std::min(
+      std::max<int64_t>(packedTiles, llvm::divideCeil(tuning::tiles::minRowsOfCopy, rows)), tiles);
   packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
 }
 
@@ -407,7 +403,8 @@ int64_t Tile::getSummedColumns() const {
     return columns;
   int64_t unit = way == Way::Dot ? 1 : lanes, units = columns / unit;
   int64_t most = profile.contractionRows * profile.contractionColumns / rows;
-  int64_t count = std::clamp<int64_t>(std::min(most, 4 * profile.contractionColumns), 1, units);
+  int64_t count = std::clamp<int64_t>(
+      std::min(most, tuning::tiles::maxWidening * profile.contractionColumns), 1, units);
   while (units % count != 0)
     --count;
   return count * unit;
@@ -424,10 +421,10 @@ void Tile::chooseSumBlocks() {
   ArrayRef<int64_t> inside = getSummed();
   const int64_t terms = getProduct(inside) / sumsOfVector;
   if (emitter.domain.getBlocks() ||
-      !emitter.isLongSum((*getCombiners(op)).front().combine, terms, PointEmitter::maxProducts,
+      !emitter.isLongSum((*getCombiners(op)).front().combine, terms, tuning::sums::maxProducts,
                          /*trips=*/terms))
     return;
-  const int64_t products = PointEmitter::blockTerms * sumsOfVector;
+  const int64_t products = tuning::sums::blockTerms * sumsOfVector;
   do {
     inside = inside.drop_front();
     ++blockDepth;
@@ -447,7 +444,8 @@ void Tile::chooseUnrolling() {
     int64_t size = depth == chunkDepth ? chunk : summed[depth];
     if (way == Way::Dot && depth + 1 == int64_t(summed.size()))
       size /= lanes;
-    if (size * product <= maxUnrolled && size * product * rows * getVectors() <= maxUnrolledSums) {
+    if (size * product <= tuning::tiles::maxUnrolled &&
+        size * product * rows * getVectors() <= tuning::tiles::maxUnrolledSums) {
       product *= unrolled[depth] = std::max<int64_t>(size, 1);
       continue;
     }

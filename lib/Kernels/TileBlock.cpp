@@ -1,6 +1,7 @@
 //===- TileBlock.cpp - A block of inner sums in one invocation ------------===//
 
 #include "TileBlock.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -9,10 +10,6 @@
 
 using namespace mlir;
 using namespace weir;
-
-/// Numbers of the walked dimension of a block, at most: a block of a few rows fits the first level
-/// of the caches, and what it is computed from the second one.
-static constexpr int64_t maxBlockColumns = 128;
 
 TileBlock::TileBlock(PointEmitter &emitter, int64_t rows)
     : emitter(emitter), blocks(*emitter.domain.getBlocks()), rows(rows),
@@ -23,7 +20,7 @@ TileBlock::TileBlock(PointEmitter &emitter, int64_t rows)
         64)
       width = std::max<int64_t>(emitter.profile.vectorWidth / 2, 1);
   lanes = std::min<int64_t>(width, llvm::bit_floor<uint64_t>(walked));
-  columns = std::min(maxBlockColumns, walked / lanes * lanes);
+  columns = std::min(tuning::blocks::maxNumbersOfProcessor, walked / lanes * lanes);
 }
 
 VectorType TileBlock::getVectorType(const Blocks::Inner &inner) const {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileBlock.h"
+#include "Tuning.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -15,11 +16,6 @@
 
 using namespace mlir;
 using namespace weir;
-
-/// Fewer workgroups than this leave a device idle.
-static constexpr int64_t fewGroups = 16;
-/// Rows that make a copy of the columns worth its time.
-static constexpr int64_t enoughRows = 48;
 
 //===----------------------------------------------------------------------===//
 // Maxima and sums of exponentials
@@ -135,9 +131,9 @@ public:
         restDims.push_back(dim);
     for (int64_t dim : restDims)
       restSizes.push_back(sizes[dim]);
-    int64_t enough = llvm::divideCeil(enoughRows, rows);
-    sharedTiles =
-        std::min(std::max(getProduct(restSizes) * rowTiles / fewGroups, enough), rowTiles);
+    int64_t enough = llvm::divideCeil(tuning::tiles::minRowsOfCopy, rows);
+    sharedTiles = std::min(
+        std::max(getProduct(restSizes) * rowTiles / tuning::workgroups::few, enough), rowTiles);
   }
   void run(EmittedKernel &launch);
 

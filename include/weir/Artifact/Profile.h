@@ -33,8 +33,8 @@ struct CooperativeShape {
 inline constexpr int64_t noLoopLimit = INT32_MAX;
 
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
-/// for speed. The compiler hard-codes no limit; lib/Kernels has further thresholds of its own,
-/// which are alike for all targets of a kind.
+/// for speed. The compiler hard-codes no limit. Further thresholds, which are alike for all targets
+/// of a kind, stand in lib/Kernels/Tuning.h.
 struct Profile {
   std::string name = "lavapipe";
   std::string target = "vulkan"; ///< plan and code folder in an artifact: see `getBaseTarget`
