@@ -486,3 +486,23 @@ def test_infinities_and_nans_stay_where_they_are():
         "zeta": lambda x: torch.special.zeta(torch.tensor([1.0, math.nan]) + 0 * x[0, 0, 7, 7], torch.tensor([math.nan, 0.0])),
     }
     check_values(functions, x, atol=1e-5)
+
+
+def test_gradients_flow_through_what_is_written_in_place():
+    class Filling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Linear(4, 3)
+
+        def forward(self, x):
+            made, other = torch.zeros(2, 5), torch.zeros(6)
+            made[:, :3].copy_(self.line(x))
+            made[:, 3:] += 1
+            other[0] = made.sum()
+            return made * 2, other.detach(), other[1:].sum()
+
+    module, x = Filling(), torch.randn(2, 4)
+    found = weir.torch.Module(module, example=(x,), device="cpu")(x)
+    assert [each.requires_grad for each in found] == [each.requires_grad for each in module(x)] == [True, False, True]
+    [gradient], [expected] = (torch.autograd.grad(results[0].sum(), [module.line.weight]) for results in (found, module(x)))
+    torch.testing.assert_close(gradient, expected)

@@ -44,15 +44,37 @@ def find_flow(program: ExportedProgram, trained: Sequence[bool], beyond_stops: b
     nodes = {node.name: node for node in program.graph.nodes}
     inputs = zip(program.graph_signature.user_inputs, trained, strict=True)
     reached = {nodes[name] for name, wanted in inputs if wanted}
+    written = set()
     for node in program.graph.nodes:
-        if _is_float(node) and any(operand in reached for operand in node.all_input_nodes) and (
-                beyond_stops or not _stops(node)):
+        if _is_float(node) and (beyond_stops or not _stops(node)) and any(
+                operand in reached or _find_base(operand) in written for operand in node.all_input_nodes):
             reached.add(node)
+            if _writes(node):
+                written.add(_find_base(node.args[0]))
+    reached |= written
     wanted = {node for node in program.graph.nodes if node.op == "output"}
+    read = {_find_base(operand) for node in wanted for operand in node.all_input_nodes}  # and what was written there
     for node in reversed(program.graph.nodes):
-        if node in reached and any(user in wanted for user in node.users):
+        if node in reached and (any(user in wanted for user in node.users) or
+                                _writes(node) and _find_base(node.args[0]) in read):
             wanted.add(node)
+            read.update(map(_find_base, node.all_input_nodes))
     return wanted & reached
+
+
+def _writes(node: Node) -> bool:
+    """Whether an operator writes to its first operand."""
+    arguments = node.target._schema.arguments if isinstance(node.target, torch._ops.OpOverload) else ()
+    return bool(arguments) and arguments[0].alias_info is not None and arguments[0].alias_info.is_write
+
+
+def _find_base(node: Node) -> Node:
+    """Returns the node whose elements a view shows, or that was written in place; else the node itself. A view through
+    which no gradient flows is one of its own."""
+    while isinstance(node.target, torch._ops.OpOverload) and node.target._schema.returns and not _stops(node) and (
+            node.target._schema.returns[0].alias_info is not None) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
