@@ -82,7 +82,7 @@ inline constexpr int64_t maxSums = 4;
 /// Trips whose loads are made together, on a device with units.
 /// [trips; model: likewise, both were found together]
 inline constexpr int64_t tripsAtOnce = 8;
-/// Invocations of a unit that are left if rows are taken in turn: twice those that run at a time.
+/// Invocations of a unit if teams take rows in turn: twice the number that runs at a time.
 /// [invocations; guess]
 inline constexpr int64_t invocationsInTurn = 2 * units::maxInvocations;
 /// Workgroups that are left if rows are taken in turn, on a device whose units are not known.
@@ -103,7 +103,7 @@ inline constexpr int64_t enoughRows = 16;
 /// Vectors of a row that an invocation keeps in registers if workgroup memory does not hold the
 /// row. [vectors; guess]
 inline constexpr int64_t maxVectors = 4;
-/// The row is at least so many times as long as what registers hold of it. [ratio; guess]
+/// Least ratio of a row's length to the part of it in registers. [ratio; guess]
 inline constexpr int64_t minRatio = 4;
 /// Bits of an element, moved while a function is computed, from which memory takes longer than the
 /// function. [bits; guess]

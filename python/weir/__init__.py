@@ -52,5 +52,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a shell completes: the public names alone."""
+    """Returns the public names, which a shell completes."""
     return sorted([*__all__, *_PACKAGES, "__doc__", "__name__", "__path__", "__version__"])
